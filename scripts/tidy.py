@@ -325,6 +325,77 @@ def rows_twice(file):
             rows[names] = number
 
 
+# Statements that may queue commands and return no column `wake`. What they queue is found by the next poll of a worker, unless the reason says who
+# notifies.
+WAKES_LATER = {
+    "app/expire": "events of holds that end",
+    "bus/claim": "what follows a command whose payload cannot be read",
+    "bus/claim_isolate": "the same",
+    "bus/dead_letter_forward": "letters of applications, every minute",
+    "bus/extend": "what follows a command that was canceled",
+    "bus/maintain": "ends of batches that were abandoned",
+    "bus/on_complete_send": "a batch's last command, after its first try has failed",
+    "bus/postpone": "queues nothing that is due",
+    "bus/release": "a pod that cannot begin a command must not wake the next one that cannot",
+    "bus/reply_retry": "a reply, after its first try has failed",
+    "bus/send": "the sender knows its domains: waker_notify_sent()",
+    "process/move": "has the column `domains`",
+    "process/orphans": "cancels what a step sent that is not wanted",
+    "telegram/put": "the bot knows the domain: app/bot_update.c",
+    "wallet/expire": "events of holds that end",
+    "wallet/post": "events of postings",
+    "wallet/post_nowait": "the same",
+    "wallet/post_transfer": "the same",
+}
+
+
+def functions_that_queue(files):
+    """The SQL functions that insert into pawl.ready, and those that call them."""
+    bodies = {}
+    for file in files:
+        if file.path.match("sql/*/*.sql") and file.path.parts[1] != "migrations":
+            for match in re.finditer(r"create (?:or replace )?function ([\w.]+) ?\(.*?\bas (\$\w*\$)(.*?)\2", file.text, re.DOTALL):
+                bodies[match[1]] = bodies.get(match[1], "") + re.sub(r"--.*", "", match[3])
+    called = {name: set(re.findall(r"\b(\w+\.\w+)\s*\(", body)) for name, body in bodies.items()}
+    found = {name for name, body in bodies.items() if re.search(r"insert into pawl\.ready\b", body)}
+    while more := {name for name in bodies if name not in found and called[name] & found}:
+        found |= more
+    return found
+
+
+def check_wakes(files):
+    """A statement that queues commands returns their domains, which C notifies after the commit, or is listed with a reason."""
+    queueing, listed = functions_that_queue(files), dict(WAKES_LATER)
+    for file in files:
+        if not file.path.match("sql/*/query/*.sql"):
+            continue
+        name = f"{file.path.parts[1]}/{file.path.stem}"
+        text = re.sub(r"--.*", "", file.text)
+        queues = queueing & set(re.findall(r"\b(\w+\.\w+)\s*\(", text))
+        if queues and " as wake" not in text:
+            if not listed.pop(name, None):
+                yield file.at(1, f"{min(queues)} may queue commands: return a column `wake`, or give the reason in WAKES_LATER")
+        elif listed.pop(name, None):
+            yield file.at(1, "notifies, or queues nothing: remove it from WAKES_LATER")
+    for name in listed:
+        yield f"scripts/tidy.py:1: WAKES_LATER has {name}, which does not exist"
+
+
+def check_links(files):
+    """A link of a document leads to a file that exists, and a link called `ADR 7` to decision 7."""
+    for file in files:
+        if file.path.suffix != ".md":
+            continue
+        for number, line in enumerate(file.lines, 1):
+            for text, target in re.findall(r"\[([^\[\]]*)\]\(([^()\s#]+)(?:#[^()\s]*)?\)", line):
+                if ":" in target:
+                    continue
+                if not (ROOT / file.path.parent / target).exists():
+                    yield file.at(number, f"the link leads to {target}, which does not exist")
+                elif (decision := re.fullmatch(r"ADR (\d+)", text)) and not Path(target).name.startswith(f"{int(decision[1]):04}-"):
+                    yield file.at(number, f"{text} leads to {target}")
+
+
 def check_architecture(files):
     """ARCHITECTURE.md names files and functions that exist, and the modules with what they may include."""
     file = next(file for file in files if file.path.as_posix() == "ARCHITECTURE.md")
@@ -394,7 +465,7 @@ def list_columns(files):
 
 
 CHECKS = [check_includes, check_sql_modules, check_words, check_vocabulary, check_calls, check_sql_in_c, check_sql_used, check_heads,
-          check_built, check_fields, check_scoped, check_headers, check_proofs, check_architecture]
+          check_built, check_fields, check_scoped, check_headers, check_proofs, check_wakes, check_links, check_architecture]
 LISTS = [list_functions, list_sql_functions, list_files, list_columns]
 
 

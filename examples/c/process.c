@@ -11,7 +11,6 @@
  * start it again: each step has its effect once, because it is committed with the step's record (tx_body).
  */
 #include <signal.h>
-#include <string.h>
 
 #include "common.h"
 
@@ -28,23 +27,35 @@ static PawlOutcome note(PawlJob *job, PawlTx *tx, void *context)
     return PAWL_JOB_COMPLETE;
 }
 
-static PawlStep step(const char *name, const char *what)
+/* PostgreSQL reads the JSON: a text in it that contains "true" is no approval. */
+static PawlOutcome approval_check(PawlJob *job, PawlTx *tx, void *context)
 {
-    return (PawlStep){.name = name, .tx_body = note, .context = (void *)(size_t)what};
+    PawlResult result;
+
+    (void)context;
+    if (pawl_query(tx, "select 1 where $1::jsonb @> '{\"approved\": true}'", 1, &job->payload, &result) != PAWL_OK)
+        return PAWL_JOB_RETRY;
+    if (result.rows == 1)
+        return PAWL_JOB_COMPLETE;
+    pawl_job_error(job, "it was not approved");
+    return PAWL_JOB_REJECT;
+}
+
+static PawlStep step(const char *name, char *what)
+{
+    return (PawlStep){.name = name, .tx_body = note, .context = what};
 }
 
 static PawlFlow order_go(PawlRun *run)
 {
-    PawlStep    ship     = step("ship", "shipped");
-    PawlCall    charge   = {.name = "charge", .domain = "bank", .type = "charge", .payload = pawl_run_input(run)};
-    PawlWait    approval = {.name = "approval", .timeout_ms = 86400000};
-    const char *said;
+    static char shipped[] = "shipped";
+    PawlStep    ship      = step("ship", shipped);
+    PawlStep    decide    = {.name = "decide", .tx_body = approval_check};
+    PawlCall    charge    = {.name = "charge", .domain = "bank", .type = "charge", .payload = pawl_run_input(run)};
+    PawlWait    approval  = {.name = "approval", .timeout_ms = 86400000};
 
-    PAWL_FLOW(pawl_run_wait(run, &approval, &said));
-    if (!said || !strstr(said, "true")) {
-        pawl_run_reason(run, "it was not approved");
-        return PAWL_FLOW_FAILED;
-    }
+    PAWL_FLOW(pawl_run_wait(run, &approval, &decide.input)); /* NULL, the JSON null: it did not come in time */
+    PAWL_FLOW(pawl_run_step(run, &decide, NULL));
     PAWL_FLOW(pawl_run_sleep(run, "rest", 1000));
     PAWL_FLOW(pawl_run_command(run, &charge, NULL));
     return pawl_run_step(run, &ship, NULL);
@@ -52,16 +63,18 @@ static PawlFlow order_go(PawlRun *run)
 
 static PawlFlow order(PawlRun *run, void *context)
 {
-    PawlStep  reserve = step("reserve", "reserved"), release = step("release", "released");
-    long long began;
-    char      result[64];
-    PawlFlow  flow;
+    static char reserved[] = "reserved", released[] = "released";
+    PawlStep    reserve = step("reserve", reserved), release = step("release", released);
+    long long   began;
+    char        result[64];
+    PawlFlow    flow;
 
     (void)context;
     PAWL_FLOW(pawl_run_time(run, "began", &began));
     PAWL_FLOW(pawl_run_step(run, &reserve, NULL));
     flow = order_go(run);
     if (flow == PAWL_FLOW_FAILED) { /* also when an operator cancels it */
+        pawl_run_reason(run, "%s", pawl_run_error(run));
         PAWL_FLOW(pawl_run_compensating(run));
         PAWL_FLOW(pawl_run_step(run, &release, NULL));
         return PAWL_FLOW_NEXT;

@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import threading
 import time
 import urllib.error
@@ -373,9 +374,10 @@ class Run:
 class Worker:
     """Runs processes: functions by type. After stop() what runs is given back before its next step."""
 
-    def __init__(self, domain, functions, url=None, token=None, lease=60.0, wait=20.0):
+    def __init__(self, domain, functions, url=None, token=None, lease=60.0, wait=20.0, name=None):
         self.api = Api(url or os.environ.get("PAWL_URL", "http://127.0.0.1:8080"), token or os.environ["PAWL_TOKEN"])
         self.domain, self.functions, self.lease, self.wait = domain, functions, lease, wait
+        self.name = name or f"{socket.gethostname()}-{os.getpid()}"  # in the audit, after the name of the API key
         self.stopping, self.active = threading.Event(), None
 
     def run(self):
@@ -390,7 +392,7 @@ class Worker:
     def turn(self):
         """One claim and what came of it. Returns the number of activations."""
         items = self.api.post(f"/v1/process-domains/{self.domain}/claim", {
-            "types": list(self.functions), "lease_s": self.lease, "wait_s": self.wait}, self.wait + 30)["items"]
+            "types": list(self.functions), "lease_s": self.lease, "wait_s": self.wait, "worker": self.name}, self.wait + 30)["items"]
         for item in items:
             run = self.active = Run(self.api, self.domain, item)
             if self.stopping.is_set():

@@ -7,6 +7,11 @@
 # as well: what was posted is reported again, and nothing is taken twice. The key of the second step is made from the first.
 set -eu
 
+if [ $# -ne 3 ]; then
+    echo "usage: wallet.sh CUSTOMER AMOUNT ORDER-UUID" >&2
+    exit 2
+fi
+
 customer=$1
 amount=$2
 order=$3

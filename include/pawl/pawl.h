@@ -11,8 +11,12 @@
  * call. See docs/library.md.
  *
  * In every options struct zero means the default. The library writes nothing to standard output or error.
+ * Outputs are set in any case: on failure to NULL, 0 or false. Where a NULL has no meaning it is refused in words.
+ * timeout_ms, of a call or of its options, bounds all waits of the call; 0: 10 s. A negative time is refused.
  * Threads: a Pawl and a PawlWorker may be used by any number of threads at once; a PawlTx, a PawlJob and a PawlRun belong to the
  * function they were passed to.
+ * fork(): open the library after it. In a child nothing of a Pawl that its parent opened can be used: calls return PAWL_FAILED, closing does
+ * nothing, and a child that returns from a function that pawl called is aborted. A child that calls exec is no problem.
  * Ownership: arguments are borrowed until the call returns. pawl_close() frees a Pawl, after its workers; the contents of a
  * PawlTx, a PawlJob or a PawlRun are valid until its function returns.
  */
@@ -57,7 +61,8 @@ const char *pawl_version(void);
 
 /* A pool for one database, opened on first use. error may be NULL everywhere. */
 PawlStatus pawl_open(const char *database_url, Pawl **ret_pawl, PawlError *error);
-/* Waits for calls in progress on other threads. NULL is allowed. */
+/* Waits for calls in progress on other threads, which end at their timeouts at the latest. NULL is allowed. In a function that pawl called
+ * it does nothing. */
 void pawl_close(Pawl *pawl);
 /* Does the database answer within this time? */
 PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error);
@@ -68,17 +73,19 @@ PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error);
 typedef PawlStatus PawlBody(PawlTx *tx, void *context);
 typedef struct {
     const char *name;       /* for logs and messages */
-    int         timeout_ms; /* for all of it: waits, retries, commit; 0: 10 s */
+    int         timeout_ms; /* for all of it: waits, retries, commit */
     bool        keyed;
 } PawlTransaction;
+/* options NULL: the defaults. */
 PawlStatus pawl_transaction(Pawl *pawl, const PawlTransaction *options, PawlBody *body, void *context,
                             PawlError *error);
 
-/* One statement with text parameters ($1, $2, ...; NULL is SQL null). A result is rows of texts. */
+/* One statement, without a second one behind it, with up to 65,535 text parameters ($1, $2, ...; NULL is SQL null). A
+ * result is rows of texts. */
 typedef struct {
     int                rows, columns;
     const char *const *values;  /* rows * columns, row by row; NULL is SQL null */
-    long long          changed; /* rows inserted, updated or deleted */
+    long long          changed; /* rows inserted, updated, deleted or merged; 0 after other statements */
 } PawlResult;
 PawlStatus pawl_query(PawlTx *tx, const char *sql, int count, const char *const *parameters, PawlResult *ret_result);
 /* The error of the last pawl_query(), pawl_tx_send() or pawl_tx_post() that failed in this transaction. */
@@ -111,8 +118,8 @@ typedef struct {
                            PAWL_NOT_FOUND: there is no such batch */
 } PawlSent;
 
-/* timeout_ms 0: 10 s. After PAWL_UNKNOWN send it again with the id in *ret_sent: it will still be one command. Threads
- * that send at the same time share a transaction. ret_sent may be NULL. */
+/* After PAWL_UNKNOWN send it again with the id in *ret_sent: it will still be one command. Threads that send at the same
+ * time share a transaction. ret_sent may be NULL. */
 PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, PawlSent *ret_sent, PawlError *error);
 /* Up to 10,000 at once, each with its verdict in ret_sent[i] (which may be NULL); a refused one does not affect the
  * others. PAWL_OK: all were sent; otherwise the first failure. */
@@ -166,7 +173,7 @@ typedef PawlFlow PawlProcess(PawlRun *run, void *context);
 
 typedef struct {
     const char        *domain;
-    const char *const *types;      /* only these, ended by NULL; NULL: all */
+    const char *const *types;      /* only these, 1 to 100, ended by NULL; NULL: all */
     PawlHandler       *handler;    /* this one, */
     PawlTxHandler     *tx_handler; /* or this one, */
     PawlProcess       *process;    /* or this one: then domain is that of the processes, and types must be given */
@@ -194,10 +201,12 @@ typedef struct {
 
 /* A worker has its own connections, so leases are extended whatever its handlers do. PAWL_REFUSED: options out of range. */
 PawlStatus pawl_worker_open(Pawl *pawl, const PawlWork *options, PawlWorker **ret_worker, PawlError *error);
-/* Call it once. Runs until it is stopped or drained; waits out outages. PAWL_REFUSED and others: it cannot run, for example
- * because the schema is missing. */
+/* Call it once. Runs until it is stopped or drained; waits out outages: pawl_ping() on another thread says whether there is one, and why.
+ * PAWL_REFUSED and others: it cannot run, for example because the schema is missing, or, at its start, because there is no such database
+ * or the server refuses the user or the password. */
 PawlStatus pawl_worker_run(PawlWorker *worker, PawlError *error);
-/* From any thread, and from a signal handler. No more commands are claimed; those not started are released. */
+/* From any thread, and from a signal handler. No more commands are claimed; those not started are released. When the worker holds no
+ * command, pawl_worker_run() returns within about a second, also if the database is silent. NULL is allowed. */
 void pawl_worker_stop(PawlWorker *worker);
 void pawl_worker_counts(PawlWorker *worker, PawlCounts *ret_counts);
 /* After pawl_worker_run() returned, or before it was called. NULL is allowed. */
@@ -229,8 +238,8 @@ typedef struct {
     const char *key;     /* applied once per process, name and key; NULL: a new one */
     const char *actor;
 } PawlSignal;
-/* *ret_verdict (may be NULL), a constant: "RESUMED", "STORED" (the process does not wait for it, or for more), "REPEATED" (the key is
- * known), "LATE" (the process has ended; its state was patched). */
+/* *ret_verdict (may be NULL), a constant: "RESUMED", "STORED" (the process does not wait for it, or for more),
+ * "STORED_UNEXPECTED" (no wait of its definition takes this name), "REPEATED" (the key is known), "LATE" (the process has ended; its state was patched). */
 PawlStatus pawl_process_signal(Pawl *pawl, const PawlSignal *signal, int timeout_ms, const char **ret_verdict,
                                PawlError *error);
 
@@ -294,6 +303,7 @@ typedef struct {
 } PawlWait;
 /* *ret_result: the payload as JSON, or an array of several; NULL: they did not come in time. */
 PawlFlow pawl_run_wait(PawlRun *run, const PawlWait *wait, const char **ret_result);
+/* 0 or more. */
 PawlFlow pawl_run_sleep(PawlRun *run, const char *name, long long ms);
 
 typedef struct {
@@ -397,7 +407,7 @@ typedef struct {
     PawlError error; /* PAWL_OK: posted. PAWL_REFUSED, PAWL_NOT_FOUND: the reason */
 } PawlPosted;
 
-/* timeout_ms 0: 10 s. Threads that post at the same time share a transaction. A refusal that depends on the ledger is
+/* Threads that post at the same time share a transaction. A refusal that depends on the ledger is
  * kept under its key; PAWL_TRY_AGAIN and the like are not. After PAWL_UNKNOWN post it again: it still takes effect once.
  * ret_posted may be NULL. */
 PawlStatus pawl_post(Pawl *pawl, const PawlOperation *operation, int timeout_ms, PawlPosted *ret_posted,

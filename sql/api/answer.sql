@@ -1,8 +1,9 @@
 -- answer.sql - answers kept under the header Idempotency-Key for 7 days.
+-- For pods alone: the caller that keeps an answer decides what the client gets, and the one that finds an answer reads what the client got.
 -- Only successful answers are kept. What they answer is safe to run again by itself (a decision, a settlement by lease), so a
 -- request whose answer was lost before it was kept may run a second time.
 -- Lock order: one row of kept_answer; rows that another transaction holds are skipped.
--- Errors: none of its own; a NULL is refused by the table.
+-- Errors: PW003 an argument is missing or out of range.
 
 -- The answer under a key, none when there is none. is_same: it was kept for this request.
 create or replace function pawl.answer_find (p_key uuid, p_request bytea)
@@ -28,6 +29,9 @@ create or replace function pawl.answer_keep (p_key uuid, p_request bytea, p_stat
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 begin
+  if (p_key is not null and octet_length(p_request) = 32 and p_status between 200 and 299 and p_body is not null) is not true then
+    raise exception 'key and body must be given, request must be a hash of 32 bytes, and status from 200 to 299' using errcode = 'PW003';
+  end if;
   delete from pawl.kept_answer a
   where a.key in (select o.key from pawl.kept_answer o
                   where o.kept_at <= pawl.now() - interval '7 days'

@@ -11,13 +11,17 @@ create or replace function pawl.task_claim (p_names text[], p_holder uuid, p_lea
 as $$
 declare
   v_now   timestamptz := pawl.now();
-  v_until timestamptz := v_now + p_lease_ms * interval '1 ms';
+  v_until timestamptz;
   v_mine  text[];
 begin
   perform pawl.array_check('names', p_names, cardinality(p_names), 'PW003');
   if (p_holder is not null and p_lease_ms between 1 and 3600000) is not true then
     raise exception 'holder must be given and lease_ms must be from 1 to 3600000' using errcode = 'PW003';
   end if;
+  if exists (select from unnest(p_names) n where (char_length(n) between 1 and 63) is not true) then
+    raise exception 'names must have 1 to 63 characters each' using errcode = 'PW003';
+  end if;
+  v_until := v_now + p_lease_ms * interval '1 ms';
   v_mine := array(
     select t.name from pawl.task t
     where t.name = any (p_names) and (t.holder = p_holder or t.until <= v_now or t.until > v_until + interval '1 min')

@@ -4,9 +4,10 @@
 --   pawl_reader     reads states, numbers and times: no payloads, results, states or metadata of commands, processes and dead letters, no tokens
 --   pawl_sender     sends commands, cancels them, starts and signals processes, keeps dead letters
 --   pawl_worker     claims, extends, settles; runs processes
+--   pawl_handler    calls functions of applications and settles with a token; for logins whose sessions run code of others
 --   pawl_poster     moves money between wallets: neither creates it, nor sets floors, freezes or unfreezes
 --   pawl_treasurer  is a poster that may do all of that: see wallet.treasury()
---   pawl_monitor    runs the periodic tasks: retention, expiry, seals, verification marks, dead letters
+--   pawl_monitor    runs the periodic tasks: retention, expiry, seals, dead letters
 --   pawl_app        reader, sender, worker and poster together; looks up API keys, reads payloads, registers matches
 --   pawl_admin      everything an operator does, and all of the above
 --
@@ -35,6 +36,7 @@ as $$
     -- commands
     ('pawl.send',               'sender'),
     ('pawl.send_items',         'sender'),
+    ('pawl.key',                'sender'),
     ('pawl.batch_new',          'sender'),
     ('pawl.batch_seal',         'sender'),
     ('pawl.batch_progress',     'reader sender'),
@@ -45,17 +47,18 @@ as $$
     ('pawl.name_check',         'sender worker'),
     ('pawl.domain_find',        'sender worker'),
     ('pawl.decided_position',   'worker'),
+    ('pawl.claimers_ready',     'worker'),
     ('pawl.claim',              'worker'),
     ('pawl.claim_isolate',      'worker'),
-    ('pawl.handler_is_safe',    'worker'),
-    ('pawl.handler_call',       'worker'),
+    ('pawl.handler_is_safe',    'handler'),
+    ('pawl.handler_call',       'handler'),
     ('pawl.has_work',           'worker'),
     ('pawl.extend',             'worker'),
     ('pawl.release',            'worker'),
     ('pawl.postpone',           'worker'),
     ('pawl.settle',             'worker'),
     ('pawl.settle_named',       'worker'),
-    ('pawl.settle_items',       'worker'),
+    ('pawl.settle_items',       'handler'),
     ('pawl.requeue_due',        'worker monitor'),
     ('pawl.attached_is_due',    'worker monitor'),
     ('pawl.attached_due',       'worker monitor'),
@@ -63,6 +66,7 @@ as $$
     ('pawl.decided_status',     'sender'),
     ('pawl.command_number',     'reader'),
     ('pawl.commands_find',      'reader'),
+    ('pawl.page_check',         'reader'),
     ('pawl.command_ids',        'reader'),
     ('pawl.pending_ids',        'reader'),
     ('pawl.pending_sources',    'reader'),
@@ -71,6 +75,7 @@ as $$
     ('pawl.command_page',       'reader'),
     ('pawl.command_count',      'reader'),
     ('pawl.backlog',            'reader'),
+    ('pawl.rows_about',         'reader'),
     ('pawl.command_show',       'app'),
     ('pawl.tsq_decide',         'admin'),
     ('pawl.command_decide',     'admin'),
@@ -78,6 +83,8 @@ as $$
     ('pawl.reply_retry',        'monitor'),
     ('pawl.batch_expire',       'monitor'),
     ('pawl.batch_idle_s',       'reader'),
+    ('pawl.reply_queues_bound', 'monitor'),
+    ('pawl.reply_queues_percent', 'reader'),
     ('pawl.prune_replies',      'monitor'),
     ('pawl.prune_dead_letters', 'monitor'),
     ('pawl.retry_policy_set',   'admin'),
@@ -91,20 +98,23 @@ as $$
     ('pawl.prune_commands',     'monitor'),
     ('pawl.prune_keys',         'monitor'),
     ('pawl.prune_audit',        'monitor'),
+    ('pawl.least_age_set',      'admin'),
     -- processes
     ('pawl.start',              'sender'),
     ('pawl.signal',             'sender'),
+    ('pawl.signal_one',         'sender'),
     ('pawl.process_signal',     'sender'),
     ('pawl.process_domains',    'sender'),
     ('pawl.process_load',       'worker'),
-    ('pawl.process_write',      'worker'),
+    ('pawl.process_counted',    'worker'),
+    ('pawl.process_write',      'handler'),
     ('pawl.process_list',       'reader'),
     ('pawl.process_show',       'app'),
     ('pawl.process_bind',       'worker'),
     ('pawl.process_orphans_cancel', 'worker'),
     ('pawl.process_define',     'admin'),
     ('pawl.process_retry',      'admin'),
-    ('pawl.process_compensate', 'admin'),
+    ('pawl.process_compensate', 'sender'),
     ('pawl.process_move',       'admin'),
     -- the bot
     ('pawl.telegram_lease',     'monitor'),
@@ -120,8 +130,12 @@ as $$
     ('pawl.telegram_delivered', 'worker'),
     ('pawl.telegram_reference', 'worker'),
     ('pawl.telegram_message',   'worker'),
+    ('pawl.telegram_file',      'worker'),
+    ('pawl.telegram_about',     'worker'),
     ('pawl.telegram_pace',      'worker'),
     ('pawl.telegram_pace_answer', 'worker'),
+    ('pawl.telegram_pace_message', 'worker'),
+    ('pawl.telegram_superseded', 'worker'),
     ('pawl.telegram_limited',   'worker'),
     ('pawl.telegram_member_get', 'worker'),
     ('pawl.telegram_member_put', 'worker'),
@@ -155,8 +169,8 @@ as $$
     ('pawl.key_list',           'admin'),
     ('pawl.key_revoke',         'admin'),
     -- answers kept for Idempotency-Key
-    ('pawl.answer_find',        'app'),
-    ('pawl.answer_keep',        'app'),
+    ('pawl.answer_find',        'admin'),
+    ('pawl.answer_keep',        'admin'),
     -- wallets
     ('wallet.get',              'reader poster'),
     ('wallet.assets_of',        'reader poster'),
@@ -178,11 +192,12 @@ as $$
     ('wallet.verify',           'reader'),
     ('wallet.verify_plan',      'reader'),
     ('wallet.verify_step',      'reader'),
-    ('wallet.verify_record',    'monitor'),
+    ('wallet.verify_record',    'admin'),
     -- ratings
     ('rating.group_get',        'reader'),
     ('rating.group_list',       'reader'),
     ('rating.board',            'reader'),
+    ('rating.namesakes',        'reader'),
     ('rating.places',           'reader'),
     ('rating.stats',            'reader'),
     ('rating.matches',          'reader'),
@@ -195,6 +210,10 @@ as $$
     ('rating.players_named',    'reader'),
     ('rating.players_get',      'reader'),
     ('rating.players_of_users', 'reader'),
+    ('rating.usage_is_left',    'reader'),
+    ('rating.timezone_find',    'reader'),
+    ('rating.group_timezone',   'reader'),
+    ('rating.group_times',      'reader'),
     ('rating.group_open',       'app'),
     ('rating.group_set',        'app'),
     ('rating.group_move',       'app'),
@@ -228,6 +247,7 @@ as $$
     ('pawl.domain_name',       '',                     'reader worker'),
     ('pawl.retry_policy',      '',                     'reader'),
     ('pawl.reply_queue',       '',                     'reader'),
+    ('pawl.reply_queue_bound', '',                     'reader'),
     ('pawl.batch',             'on_complete',          'reader'),
     ('pawl.command',           'payload',              'reader worker'),
     ('pawl.command_seq',       '',                     'reader'),
@@ -245,6 +265,7 @@ as $$
     ('pawl.audit_start',       '',                     'reader'),
     ('pawl.audit',             '',                     'reader'),
     ('pawl.task',              '',                     'reader'),
+    ('pawl.least_age',         '',                     'reader'),
     ('pawl.tally',             '',                     'reader'),
     ('pawl.process_definition', 'source',              'reader'),
     ('pawl.process_definition', '',                    'worker'),
@@ -283,7 +304,7 @@ create or replace function pawl.grant_contains ()
   language sql immutable
 as $$
   with recursive direct (role, contains) as (
-    values ('reader', 'reader'), ('sender', 'sender'), ('worker', 'worker'), ('poster', 'poster'),
+    values ('reader', 'reader'), ('sender', 'sender'), ('worker', 'worker'), ('worker', 'handler'), ('handler', 'handler'), ('poster', 'poster'),
            ('treasurer', 'treasurer'), ('treasurer', 'poster'),
            ('monitor', 'monitor'), ('monitor', 'reader'),
            ('app', 'app'), ('app', 'reader'), ('app', 'sender'), ('app', 'worker'), ('app', 'poster'),
@@ -310,7 +331,8 @@ as $$
     join pg_catalog.pg_namespace n on n.nspname = split_part(g.name, '.', 1)
     join pg_catalog.pg_proc p on p.pronamespace = n.oid
       and (p.proname = split_part(g.name, '.', 2)
-           or g.name = 'pawl.send' and p.proname = 'send_unordered') -- of an earlier version; see base/retire.sql
+           or g.name = 'pawl.send' and p.proname in ('send_unordered', 'send_unkeyed') -- of earlier versions; see base/retire.sql
+           or g.name = 'pawl.start' and p.proname in ('start_undated', 'start_unkeyed'))
   ), relation as materialized (
     select distinct r.role, n.nspname, c.oid::regclass as name, c.relkind, a.columns, a.is_whole
     from pawl.grant_tables() g

@@ -9,7 +9,9 @@ declare
   v_user text;
 begin
   for v_gone in
-    select p.oid, p.oid::regprocedure::text as name
+    select p.oid, p.oid::regprocedure::text as name,
+           case when p.proname = 'start' then case when 'p_deadline' = any (p.proargnames) then 'start_unkeyed' else 'start_undated' end
+                when 'p_order_key' = any (p.proargnames) then 'send_unkeyed' else 'send_unordered' end as earlier
     from pg_proc p
     join (values
       -- Signature; and an argument name or a result type that only the earlier version had, or ("!") an argument name that it had not,
@@ -20,6 +22,9 @@ begin
       ('pawl.batch_open(uuid,smallint,uuid[])', null, null),
       ('pawl.claim(smallint,integer,integer,bigint[],text[],text)', null, null),
       ('pawl.bring_back(integer,timestamptz,integer)', null, null),
+      ('pawl.lease_tokens(bigint[],bigint[])', null, null),
+      ('pawl.prune_check(integer,interval)', null, null),
+      ('pawl.prune_check(text,integer,interval)', null, 'void'),
       ('pawl.records_from(bigint[],text)', '!is_open', null),
       ('pawl.process_set_aside(bigint[],text,text)', null, null),
       ('pawl.process_retry(uuid[],text[],text,text,text)', null, null),
@@ -43,11 +48,14 @@ begin
       ('pawl.send_items(boolean,text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text,text[],boolean)', null, null),
       ('pawl.send_known(integer,bigint[])', null, null),
       ('pawl.start(text,jsonb,uuid,text,text)', null, null),
-      ('pawl.process_load(bigint[],bigint)', '!deadline_action', null),
+      ('pawl.process_load(bigint[],bigint)', null, null),
       ('pawl.retry_policy_set(text,text,bigint[])', null, null),
       ('pawl.send(text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text)', null, null),
       ('pawl.send(text,text,jsonb,uuid,interval,integer,integer,text,text,uuid)', null, null),
       ('pawl.send(text,text,text,text,text,text,text,text,text,text)', null, null),
+      ('pawl.send(text,text,jsonb,uuid,interval,integer,integer,text,text,uuid,text)', null, null),
+      ('pawl.send(text,text,text,text,text,text,text,text,text,text,text)', null, null),
+      ('pawl.start(text,jsonb,uuid,text,text,interval,text,timestamptz)', null, null),
       ('pawl.retry_policy_list(text)', '!order_key', null),
       ('pawl.reply_deliver(text,jsonb[])', null, 'void'),
       ('pawl.order_admit(integer,bigint[],text[],integer)', null, 'boolean[]'),
@@ -103,7 +111,7 @@ begin
       ('pawl.signal_name_guard(text)', null, null),
       ('pawl.give_up(bigint[],text)', null, null),
       ('pawl.process_give_up(bigint[],text)', null, null),
-      ('pawl.send_items(boolean,text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text,text[],boolean,text[])', 'p_deadlines', null),
+      ('pawl.send_items(boolean,text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text,text[],boolean,text[])', null, null),
       ('pawl.attached_due(integer,timestamptz)', null, null),
       ('pawl.process_deadlines_pass(integer,timestamptz)', null, 'integer'),
       ('pawl.lease_extend_locked(bigint[],bigint[],integer[],timestamptz)', null, null),
@@ -113,7 +121,8 @@ begin
       ('pawl.process_deadlines_check(text,text[],integer)', null, null),
       ('pawl.process_hold(bigint[])', null, null),
       ('pawl.write_leases(bigint[],bigint[])', null, null),
-      ('pawl.process_candidates(integer,text,bigint,integer)', null, null)
+      ('pawl.process_candidates(integer,text,bigint,integer)', null, null),
+      ('pawl.process_respond(bigint[],text[],text[],jsonb[],text,boolean)', '!first', null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames) or ltrim(r.argument, '!') <> all (p.proargnames) and r.argument ~ '^!')
       and (r.result is null or p.prorettype = r.result::regtype)
@@ -123,8 +132,7 @@ begin
     exception when dependent_objects_still_exist then
       -- Its body calls the present functions by name, so what is bound to it goes on.
       if v_gone.name like 'pawl.send(%' or v_gone.name like 'pawl.start(%' then
-        execute format('alter function %s rename to %s', v_gone.name,
-          case when v_gone.name like 'pawl.send(%' then 'send_unordered' else 'start_undated' end);
+        execute format('alter function %s rename to %s', v_gone.name, v_gone.earlier);
         continue;
       end if;
       select string_agg(distinct pg_describe_object(d.classid, d.objid, 0), ', ') into v_user

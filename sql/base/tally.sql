@@ -1,7 +1,7 @@
 -- tally.sql - counts of many processes, summed where alerts are about all of them.
 -- Invariant: a flush (source, number) is counted once, however often it is repeated.
 -- Lock order: none; old rows that another flush is deleting are skipped.
--- Errors: PW003 an argument is missing or out of range; 23514 a name that is not counted.
+-- Errors: PW003 an argument is missing or out of range, or a name is not counted.
 
 -- What a process has counted since its last flush. Returns how many rows were new.
 create or replace function pawl.tally_add (p_source uuid, p_flush bigint, p_names text[], p_counts bigint[])
@@ -17,8 +17,8 @@ begin
   if (p_source is not null and p_flush > 0 and cardinality(p_names) <= 10) is not true then
     raise exception 'source and flush must be given, and at most 10 names' using errcode = 'PW003';
   end if;
-  if exists (select from unnest(p_names, p_counts) u (name, count) where (u.name is not null and u.count between 1 and 1000000000) is not true) then
-    raise exception 'names must not contain null, and counts must be from 1 to 1000000000' using errcode = 'PW003';
+  if exists (select from unnest(p_names, p_counts) u (name, count) where (u.name in ('handlers', 'handlers_failed', 'rate_limited') and u.count between 1 and 1000000000) is not true) then
+    raise exception 'names must be of handlers, handlers_failed, rate_limited, and counts from 1 to 1000000000' using errcode = 'PW003';
   end if;
   insert into pawl.tally (at, name, count, source, flush)
   select v_now, u.name, u.count, p_source, p_flush from unnest(p_names, p_counts) u (name, count)

@@ -101,7 +101,9 @@ begin
        select from unnest(p_command_ids) u (command_id)
        where not exists (
          select from pawl.command c
-         where c.command_id = u.command_id and c.domain_id = p_domain_id and c.batch_id = v_batch.id))) then
+         where c.command_id = u.command_id and c.domain_id = p_domain_id and c.batch_id = v_batch.id)
+         and not exists ( -- retention has deleted it, with what says of which batch it was
+         select from pawl.kept_key k where k.command_id = u.command_id and k.domain_id = p_domain_id))) then
     raise exception 'batch % is sealed and takes no more commands', p_batch using errcode = 'QU003';
   end if;
   return v_batch.id;

@@ -429,3 +429,43 @@ begin
   into firsts;
 end
 $$;
+
+-- Which of these claimers of domains have something to claim? One statement for all, so that claims that wait cost no transaction each.
+-- p_types: null, or the claimer's types joined by line feeds. p_floors: ten watermarks for each claimer. ready: positions in the arrays. The
+-- other three are as in pawl.decided_position; of a claimer that is not in `ready`, nothing is there behind its watermarks.
+-- Nothing is read for a watermark that has reached `allocated`. A watermark beyond it is from before a restore or failover.
+create or replace function pawl.claimers_ready (
+  p_domains text[], p_types text[], p_floors bigint[],
+  out allocated bigint, out running bigint, out oldest bigint, out ready integer[])
+  language plpgsql volatile security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+declare
+  v_count integer := cardinality(p_domains);
+begin
+  perform pawl.array_check('domains', p_domains, v_count, 'QU001'), pawl.array_check('types', p_types, v_count, 'QU001'),
+          pawl.array_check('floors', p_floors, 10 * v_count, 'QU001');
+  allocated := pawl.allocated(); -- in this order, as in pawl.decided_position
+  running := pawl.allocation_bound();
+  oldest := pawl.allocation_oldest(2, running);
+  ready := array(
+    select w.ord::integer
+    from unnest(p_domains, p_types) with ordinality w (domain, types, ord)
+    cross join lateral (
+      select d.id, string_to_array(w.types, E'\n') as types
+      from pawl.domain_name d where d.name = w.domain order by d.id limit 1) d
+    where exists (
+      select from generate_series(0, 9) p (priority)
+      cross join lateral (select p_floors[10 * (w.ord - 1) + p.priority + 1] as floor) f
+      cross join lateral (
+        select from pawl.ready r
+        where r.domain_id = d.id and r.priority = p.priority
+          and r.pos > case when f.floor > claimers_ready.allocated then 0 else f.floor end
+          and (d.types is null or exists (
+            select from pawl.command c where c.id = r.id and c.type = any (d.types)))
+        order by r.pos
+        limit 1) r
+      where f.floor <> claimers_ready.allocated)
+    order by w.ord);
+end
+$$;

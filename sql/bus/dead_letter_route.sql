@@ -14,8 +14,11 @@ create or replace function pawl.dead_letter_route (p_type text, p_domain text, p
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 begin
-  if p_type is null or (p_domain is null) <> (p_command_type is null) then
-    raise exception 'type must be given, and domain and command_type both or neither' using errcode = 'PW003';
+  if (char_length(p_type) between 1 and 50) is not true or (p_domain is null) <> (p_command_type is null) then
+    raise exception 'type must have 1 to 50 characters, and domain and command_type must be given both or neither' using errcode = 'PW003';
+  end if;
+  if p_domain is not null then
+    perform pawl.name_check('domain', p_domain, 63, 'PW003'), pawl.name_check('command_type', p_command_type, 100, 'PW003');
   end if;
   if p_type = any (pawl.dead_letter_reserved()) then
     raise exception 'type "%" is reserved: pawl tries its letters again itself', p_type using errcode = 'PW003';

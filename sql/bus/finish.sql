@@ -94,7 +94,7 @@ begin
     from ended e
     cross join lateral (
       values (e.started_at, 'RECEIVED', e.worker, null),
-             (v_now, p_event, p_actor, case when p_error is not null then jsonb_build_object('reason', p_error) end)
+             (v_now, p_event, p_actor, pawl.decision_details(p_actor, p_error))
     ) v (at, event, actor, details)
     where v.at is not null
   )

@@ -1,22 +1,39 @@
--- handler.sql - functions of applications that handle commands (`pawl work --sql`, `[worker NAME] sql =`).
+-- handler.sql - functions of applications that handle commands (`pawl work --sql`, `[worker NAME] sql =`) or are `sql` steps of processes.
 --
--- A worker's connection often has more rights than the role that owns the handler: in a private PostgreSQL it is a superuser's. A function
--- that is not SECURITY DEFINER runs with the rights of its caller, so its owner would gain them; `set role` would not prevent that,
--- because the function could reset it. So a handler must be SECURITY DEFINER, or belong to a role that may act as the connection's anyway.
--- Checked when the worker starts and again before every call, because its owner may replace it meanwhile.
+-- Such a function leaves code behind that runs after it has returned, with the rights of the session: deferred triggers fire as the role that is
+-- current at the end of the transaction, and neither SECURITY DEFINER nor `set role` contains them, because they can reset the role. So
+-- the whole transaction runs in a session whose login has no right worth stealing: a member of pawl_handler only, which may call the functions
+-- of this file and settle or record with a lease's token. pawl.handler_is_safe() refuses every other session, except to functions whose
+-- owner may act as the session's role anyway. Checked when the worker starts and again before every call, because the owner may replace the
+-- function meanwhile.
 --
--- Settings that a handler leaves changed for its transaction would hold for what pawl does in it afterwards: a role without rights or a short time limit
--- would fail that, and by a search_path it would call operators of the handler's owner with the rights of the connection. They are restored.
--- Errors: 42501 the function is not to be trusted. 42883 it does not exist. QU070 its result is too large for any worker. P0001 it made its
--- transaction read only, which cannot be undone.
+-- Settings that a handler leaves changed for its transaction would fail what pawl does in it afterwards: a role without rights, or a
+-- short time limit. They are restored.
+-- Errors: 42501 the session or the function is not to be trusted. 42883 the function does not exist. QU070 its result is too large for any
+-- worker. P0001 it made its transaction read only, which cannot be undone.
 
+-- A function whose owner may act as the session's login gains nothing. Others need a login that has pawl_handler and no other group of pawl's, also none that
+-- it would have to SET ROLE to, and that neither owns pawl's functions nor may claim: what a function leaves behind would have its rights.
+-- In plpgsql, which keeps the plan for the next call.
 create or replace function pawl.handler_is_safe (p_function oid)
   returns boolean
-  language sql stable
+  language plpgsql stable
 as $$
-  select p.prosecdef or pg_catalog.pg_has_role(p.proowner, current_user, 'member')
-  from pg_catalog.pg_proc p
-  where p.oid = p_function
+declare
+  c_others constant pg_catalog.text[] := '{pawl_reader,pawl_sender,pawl_worker,pawl_poster,pawl_treasurer,pawl_monitor,pawl_app,pawl_admin}';
+begin
+  return (
+    select pg_catalog.pg_has_role(p.proowner, session_user, 'member')
+        or p.prosecdef and not exists (
+             select from pg_catalog.pg_proc c
+             where c.pronamespace operator(pg_catalog.=) 'pawl'::pg_catalog.regnamespace and c.proname operator(pg_catalog.=) 'claim'
+               and (pg_catalog.has_function_privilege(session_user, c.oid, 'execute') or pg_catalog.pg_has_role(session_user, c.proowner, 'member')))
+           and not exists (
+             select from pg_catalog.unnest(c_others) o (name)
+             where pg_catalog.pg_has_role(session_user, pg_catalog.to_regrole(o.name), 'member'))
+    from pg_catalog.pg_proc p
+    where p.oid operator(pg_catalog.=) p_function);
+end
 $$;
 
 -- Has no search_path of its own, because the handler would get it. Dynamic, because the planner may already run parts of a function that
@@ -28,7 +45,8 @@ as $$
 declare
   -- session_authorization comes before role, which it sets as well. transaction_timeout is of PostgreSQL 17 and later.
   c_settings constant text[] := array['session_authorization', 'role', 'session_replication_role', 'row_security', 'client_encoding',
-    'standard_conforming_strings', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout'];
+    'standard_conforming_strings', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout',
+    'client_connection_check_interval'];
   v_name text := pg_catalog.format('%I.%I', p_schema, p_name);
   v_path text := pg_catalog.current_setting('search_path');
   v_read_only text := pg_catalog.current_setting('transaction_read_only');
@@ -37,10 +55,10 @@ declare
   v_result jsonb;
 begin
   if not pawl.handler_is_safe((v_name || '(pg_catalog.jsonb, pg_catalog.uuid)')::regprocedure) then
-    raise exception 'function % must be security definer, or belong to a role that may act as %', v_name, current_user
-      using errcode = '42501';
+    raise exception 'function % must belong to a role that may act as %, or be security definer and be called by a login of pawl_handler only',
+      v_name, session_user using errcode = '42501';
   end if;
-  for i in 1..10 loop
+  for i in 1..11 loop
     v_values[i] := pg_catalog.current_setting(c_settings[i], true);
   end loop;
   execute pg_catalog.format('select %s($1, $2)', v_name) into v_result using p_payload, p_command_id;
@@ -48,7 +66,7 @@ begin
   if not pg_catalog.texteq(pg_catalog.current_setting('search_path'), v_path) then
     v_value := pg_catalog.set_config('search_path', v_path, true);
   end if;
-  for i in 1..10 loop
+  for i in 1..11 loop
     v_value := pg_catalog.current_setting(c_settings[i], true);
     if v_value <> v_values[i] then
       v_value := pg_catalog.set_config(c_settings[i], v_values[i], true);

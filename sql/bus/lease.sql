@@ -1,24 +1,23 @@
 -- lease.sql - the tokens of leases, and what a worker does with the leases that it has: hold and extend them.
 --
--- Invariants: a token only grows, and settle, extend, release and rescue name it.
+-- Invariants: a token is random and belongs to one claim; settle, extend and release name it.
 -- Lock order: leases by id, skipping locked ones; then what pawl.finish locks.
 -- Errors: QU001 arrays of different length, with nulls or of more than 10000 elements, lease out of range.
 
--- The token for the leases of one claim: a sequence value followed by 16 random bits, so it is greater than every earlier one and does not
--- follow from them. It stays below 2^53 for 2^37 claims (4 years at 1000 per second), so that clients that read JSON numbers as
--- doubles keep every digit; larger tokens are still valid.
+-- The token for the leases of one claim: random, so that it says nothing about the token of another claim, and a client that has none cannot find one
+-- by trying. 53 bits, because it is a number in JSON, and clients that read those as doubles keep every digit.
 create or replace function pawl.lease_token ()
   returns bigint
   language sql volatile
 as $$
-  select (nextval('pawl.lease_seq') << 16) | ('x' || right(gen_random_uuid()::text, 4))::bit(16)::integer
+  -- The last 16 digits of a random UUID, whose 2 highest bits are fixed. One expression, so that it is inlined.
+  select 1 + (('x' || translate(right(gen_random_uuid()::text, 17), '-', ''))::bit(64)::bigint & 4611686018427387903) % 9007199254740991
 $$;
 
--- Raises unless the arrays name up to 10000 leases. Returns the tokens to try: of several for one command the greatest, because later
--- leases have greater tokens; the others become the least bigint, which no lease has. So a call cannot try all tokens of a lease.
+-- Raises unless the arrays name up to 10000 leases. A command may be named with several tokens: a lease that was lost and the one after it.
 -- Number 0 is no command: it stands for those that the caller did not find.
-create or replace function pawl.lease_tokens (p_ids bigint[], p_tokens bigint[])
-  returns bigint[]
+create or replace function pawl.lease_check (p_ids bigint[], p_tokens bigint[])
+  returns void
   language plpgsql immutable
 as $$
 begin
@@ -30,13 +29,6 @@ begin
   if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
     raise exception 'ids and tokens must not contain null' using errcode = 'QU001';
   end if;
-  if cardinality(p_ids) = (select count(distinct i) from unnest(p_ids) i) then
-    return p_tokens;
-  end if;
-  return array(
-    select case when u.id = 0 or u.token = max(u.token) over (partition by u.id) then u.token else -9223372036854775808 end
-    from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
-    order by u.ord);
 end
 $$;
 
@@ -147,7 +139,7 @@ declare
   v_tids tid[];
   v_ended integer[];
 begin
-  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
+  perform pawl.lease_check(p_ids, p_tokens);
   if (p_lease_ms between 100 and 86400000) is not true then
     raise exception 'lease must be from 100 to 86400000 ms' using errcode = 'QU001';
   end if;

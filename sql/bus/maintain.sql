@@ -3,7 +3,7 @@
 --
 -- Lock order: batch rows that no transaction holds (skip locked); a reply queue's tables, for at most 100 ms of waiting each.
 -- One queue that fails keeps none of the others from being pruned.
--- Errors: QU001 a limit out of range, an age that is negative or null.
+-- Errors: QU001 a limit out of range, an age below that of pawl.least_age.
 
 -- Batches that were opened, and got no command since, longer ago than p_older: they are sealed, so that they complete and their
 -- last command is sent. One that a sender holds is not abandoned. Returns how many.
@@ -12,12 +12,9 @@ create or replace function pawl.batch_expire (p_limit integer, p_older interval)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_cutoff timestamptz := pawl.now() - p_older;
+  v_cutoff timestamptz := pawl.prune_check('batches', p_limit, p_older);
   v_ids bigint[];
 begin
-  if (p_limit between 1 and 10000 and p_older >= interval '0') is not true then
-    raise exception 'limit must be from 1 to 10000, and the age must not be negative' using errcode = 'QU001';
-  end if;
   v_ids := array(
     select b.id from pawl.batch b
     where b.sealed_at is null and b.created_at < v_cutoff
@@ -50,13 +47,13 @@ create or replace function pawl.prune_dead_letters (p_limit integer, p_older int
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
+  v_cutoff timestamptz := pawl.prune_check('dead letters', p_limit, p_older);
   v_gone bigint;
 begin
-  perform pawl.prune_check(p_limit, p_older);
   delete from pawl.failed_operations f
   where f.id = any (array(
     select f.id from pawl.failed_operations f
-    where f.status = 'resolved' and coalesce(f.last_retry_at, f.created_at) < pawl.now() - p_older
+    where f.status = 'resolved' and coalesce(f.last_retry_at, f.created_at) < v_cutoff
     order by coalesce(f.last_retry_at, f.created_at)
     limit p_limit
     for update skip locked));
@@ -126,8 +123,8 @@ declare
   v_most constant integer := 20;
   v_name text;
   v_count integer := 0;
+  v_cutoff timestamptz := pawl.prune_check('replies', p_limit, p_older);
 begin
-  perform pawl.prune_check(p_limit, p_older);
   gone := 0;
   for v_name in
     select r.name from pawl.reply_queue r where r.name > coalesce(prune_replies.after, '') order by r.name limit v_most
@@ -135,7 +132,7 @@ begin
     v_count := v_count + 1;
     after := v_name;
     begin
-      gone := gone + pawl.prune_reply_queue(v_name, p_limit, pawl.now() - p_older);
+      gone := gone + pawl.prune_reply_queue(v_name, p_limit, v_cutoff);
     exception when others then
       if pawl.is_transient(sqlstate) then
         raise;

@@ -121,6 +121,23 @@ begin
 end
 $$;
 
+-- Who sent, as the audit records it: in the same way, but nothing where no sender is named, and pawl's own names for what it sends itself.
+create or replace function pawl.sender_name (p_actor text)
+  returns text
+  language sql stable
+as $$
+  select case when p_actor in ('reply', 'wallet') then p_actor when p_actor is not null then pawl.operator_name(p_actor) end
+$$;
+
+-- What the audit says beside the operator of a decision: the reason, and the login that named another operator.
+create or replace function pawl.decision_details (p_operator text, p_reason text)
+  returns jsonb
+  language sql stable
+as $$
+  select nullif(jsonb_strip_nulls(jsonb_build_object('reason', p_reason,
+    'login', case when p_operator <> session_user and not starts_with(p_operator, session_user || ' (') then session_user end)), '{}')
+$$;
+
 -- Raises when an argument of a decision is out of range.
 create or replace function pawl.decision_guard (p_command_ids uuid[], p_domains text[], p_reason text)
   returns void
@@ -155,8 +172,7 @@ begin
     update pawl.lease l set cancel = true where l.id = any (p_ids) and not l.cancel returning l.id, l.domain_id, l.attempt
   ), recorded as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
-    select a.id, v_now, a.domain_id, a.attempt, 'OPERATOR_CANCEL', p_operator,
-           case when p_reason is not null then jsonb_build_object('reason', p_reason) end
+    select a.id, v_now, a.domain_id, a.attempt, 'OPERATOR_CANCEL', p_operator, pawl.decision_details(p_operator, p_reason)
     from asked a
   )
   select coalesce(array_agg(a.id), '{}') into v_asked from asked a;
@@ -241,8 +257,7 @@ begin
     returning domain_id
   ), recorded as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
-    select t.id, v_now, t.domain_id, t.attempt, 'OPERATOR_RETRY', p_operator,
-           case when p_reason is not null then jsonb_build_object('reason', p_reason) end
+    select t.id, v_now, t.domain_id, t.attempt, 'OPERATOR_RETRY', p_operator, pawl.decision_details(p_operator, p_reason)
     from taken t
   )
   select (select count(*) from taken), (select count(*) from queued), array(select distinct q.domain_id from queued q)

@@ -3,10 +3,12 @@
 -- Ids grow with the time of sending, so a scan in the order of ids reads the oldest commands first, and stops where commands were sent
 -- too late to be old. What was sent early and ended late is retained, and the scan continues behind it: `after` is where the next batch
 -- begins; null is the beginning, and as a result: the scan is complete.
--- When a command is deleted, its key stays in pawl.kept_key, so that its id is not new, and its events in pawl.kept_audit.
+-- When a command is deleted, its key stays in pawl.kept_key, so that its id is not new, and its events in pawl.kept_audit. Commands of a batch
+-- stay until the batch has been complete for as long, because its progress is computed from them; and the batch as long as keys, because
+-- a repeated request would open it anew, find its commands known, and complete it a second time.
 -- Lock order: attached rows (pawl.attached_prunable), without waiting; command and outcome rows; then, in pawl.prune_audit, pawl.event or
 -- pawl.kept_audit exclusively, until the commit. So pawl.prune_audit is a transaction of its own, or the last call of one.
--- Errors: QU001 a limit out of range, a negative age.
+-- Errors: QU001 a limit out of range, an age below that of pawl.least_age.
 
 -- May periodic retention delete now? Not while the clock is more than a day past the last retention: it may have jumped ahead, and what is
 -- deleted by a wrong clock cannot be restored. If the clock is still there a day later, it is taken to be right, as after a long stop of all
@@ -100,50 +102,66 @@ begin
 end
 $$;
 
+-- Those of these commands that no batch needs any more.
+create or replace function pawl.prunable_of_batches (p_ids bigint[], p_cutoff timestamptz)
+  returns bigint[]
+  language plpgsql stable set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+begin
+  return array(
+    select u.id from unnest(p_ids) u (id)
+    left join lateral (select c.batch_id from pawl.command c where c.id = u.id limit 1) c on true
+    left join lateral (select b.id, b.completed_at from pawl.batch b where b.id = c.batch_id limit 1) b on true
+    where b.id is null or b.completed_at < p_cutoff);
+end
+$$;
+
 create or replace function pawl.prune_commands (p_limit integer, p_older interval, inout after bigint, out gone bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_cutoff timestamptz := pawl.now() - p_older;
+  v_cutoff timestamptz := pawl.prune_check('commands', p_limit, p_older);
   v_audit_start timestamptz := (select case when s.at <= pawl.now() then s.at else '-infinity' end from pawl.audit_start s);
   v_old bigint[];
   v_looked integer;
 begin
-  perform pawl.prune_check(p_limit, p_older);
   select array_agg(o.id) filter (where o.ended_at < v_cutoff), max(o.id), count(*) into v_old, after, v_looked
   from (select o.id, o.ended_at from pawl.outcome o
         where o.id > coalesce(prune_commands.after, -9223372036854775808) order by o.id limit p_limit) o;
   if v_looked < p_limit or (select c.created_at >= v_cutoff from pawl.command c where c.id = after) then
     after := null;
   end if;
+  v_old := pawl.prunable_of_batches(v_old, v_cutoff);
   if not pawl.kept_audit_make(v_old, v_audit_start) then
     after := null; -- another process creates or drops a partition: the next scan tries again
     gone := 0;
     return;
   end if;
   gone := pawl.prune_apart(v_old, v_audit_start);
-  delete from pawl.batch b
-  where b.id = any (array(
-    select b.id from pawl.batch b
-    where b.completed_at < v_cutoff and not exists (select from pawl.command c where c.batch_id = b.id)
-    order by b.completed_at limit p_limit));
 end
 $$;
 
--- Keys of commands that ended longer ago than this: their ids are new from then on. Returns how many went.
+-- Keys of commands that ended longer ago than this: their ids are new from then on; and batches without commands that were complete before.
+-- Returns how many keys went.
 create or replace function pawl.prune_keys (p_limit integer, p_older interval)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = index_cached
 as $$
 declare
+  v_cutoff timestamptz := pawl.prune_check('keys', p_limit, p_older);
   v_gone bigint;
 begin
-  perform pawl.prune_check(p_limit, p_older);
   delete from pawl.kept_key k
   where k.ctid = any (array(
-    select k.ctid from pawl.kept_key k where k.ended_at < pawl.now() - p_older order by k.ended_at limit p_limit));
+    select k.ctid from pawl.kept_key k where k.ended_at < v_cutoff order by k.ended_at limit p_limit));
   get diagnostics v_gone = row_count;
+  delete from pawl.batch b
+  where b.id = any (array(
+    select b.id from pawl.batch b
+    where b.completed_at < v_cutoff and not exists (select from pawl.command c where c.batch_id = b.id)
+    order by b.completed_at limit p_limit));
   return v_gone;
 end
 $$;
@@ -178,11 +196,10 @@ create or replace function pawl.prune_audit (p_limit integer, p_older interval)
 as $$
 declare
   v_now timestamptz := pawl.now();
-  v_cutoff timestamptz := v_now - p_older;
+  v_cutoff timestamptz := pawl.prune_check('audit', p_limit, p_older);
   v_gone bigint := 0;
   v_more bigint;
 begin
-  perform pawl.prune_check(p_limit, p_older);
   update pawl.audit_start s set at = v_cutoff where s.at < v_cutoff or s.at > v_now; -- in the future: a clock ran ahead
   if to_regclass('pawl.event_before') is not null then -- it is dropped in its time
     execute 'delete from pawl.event_before e where e.ctid = any (array(

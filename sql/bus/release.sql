@@ -15,7 +15,7 @@ declare
   v_held bigint[];
   v_canceled integer;
 begin
-  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
+  perform pawl.lease_check(p_ids, p_tokens);
   select h.ids, cardinality(h.canceled) into v_held, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;
   if v_held is not null then
     perform pawl.allocation_lock(2);
@@ -54,7 +54,7 @@ declare
   v_deleted bigint;
   v_inserted bigint;
 begin
-  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
+  perform pawl.lease_check(p_ids, p_tokens);
   perform pawl.array_check('delays_ms', p_delays_ms, cardinality(p_ids), 'QU001');
   perform pawl.delays_check(p_delays_ms, false);
   select h.ids, h.ords, cardinality(h.canceled) into v_held, v_ords, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;

@@ -11,7 +11,7 @@
 -- "reply", a batch that cannot be locked is completed by pawl.batch_sweep.
 -- Lock order: targets by name, batch rows by id. Bounds: 100 ms for all targets together, then 100 ms for each of three targets that
 -- are locked and 1 ms for each further one; 10 ms for a command whose id another transaction is sending; 1 s for batches.
--- Errors: QU001 a target is malformed, or too many reply queues would have to be created. QU002 the command that a reply would become
+-- Errors: QU001 a target is malformed, or too many reply queues would have to be created, in the call or in all. QU002 the command that a reply would become
 -- exists with other contents.
 
 -- Is it a queue? Names of queues have no colon.
@@ -20,6 +20,14 @@ create or replace function pawl.reply_is_queue (p_target text)
   language sql immutable
 as $$
   select p_target not like '%:%'
+$$;
+
+-- May a queue for replies have this name? PGMQ has the bound, and some clients put the name into statements unquoted.
+create or replace function pawl.reply_is_queue_name (p_name text)
+  returns boolean
+  language sql immutable
+as $$
+  select p_name ~ '^[A-Za-z0-9_.-]{1,47}$' and p_name !~ '--'
 $$;
 
 -- Raises for a target that no reply can be sent to. NULL elements are valid: nothing is sent then.
@@ -32,7 +40,7 @@ declare
   v_commands text;
 begin
   for v_target in select distinct t from unnest(p_targets) t where t is not null order by t loop
-    continue when v_target ~ '^[A-Za-z0-9_.-]{1,47}$' and v_target !~ '--';
+    continue when pawl.reply_is_queue_name(v_target);
     continue when pawl.reserved_target_is_open(v_target);
     select r.commands into v_commands from pawl.reserved_domains() r
     where substring(v_target from '^command:([^/]*)/') ~ r.pattern and r.refuses_replies;
@@ -60,16 +68,29 @@ begin
 end
 $$;
 
--- Reply queues are queues of schema pgmq, so any client of PGMQ can read them. Each new one takes two tables, their indexes
--- and some twenty locks until the commit, so a call makes few.
+-- Reply queues are queues of schema pgmq, so any client of PGMQ can read them. Each new one takes two tables, their indexes, some twenty
+-- locks until the commit and some 10 ms, for which a caller's connection is not there for others. So a call makes few.
+create or replace function pawl.reply_queues_per_call ()
+  returns integer
+  language sql immutable
+as $$
+  select 10
+$$;
+
 create or replace function pawl.reply_queues (p_names text[])
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
+  v_new text[] := pawl.reply_queues_new(p_names);
   v_name text;
 begin
-  foreach v_name in array pawl.reply_queues_new(p_names) loop
+  if cardinality(v_new) > pawl.reply_queues_per_call() then
+    raise exception 'reply_to names % queues that do not exist, one of them "%"; one call creates at most %: create them by pgmq.create() first',
+      cardinality(v_new), v_new[1], pawl.reply_queues_per_call()
+      using errcode = 'QU001', hint = 'Use one reply queue per reader, and correlation_id to distinguish replies.';
+  end if;
+  foreach v_name in array v_new loop
     perform pawl.reply_queue_create(v_name);
   end loop;
 end
@@ -78,22 +99,34 @@ $$;
 -- The queues that have to be created, by name: one spelling of each.
 create or replace function pawl.reply_queues_new (p_names text[])
   returns text[]
-  language plpgsql security definer set search_path = pawl, pg_temp
+  language sql security definer set search_path = pawl, pg_temp
 as $$
-declare
-  v_most constant integer := 100;
-  v_new text[] := array(
+  select array(
     select min(n) from unnest(p_names) n
     where pawl.reply_is_queue(n) and not pawl.reply_queue_exists(n)
     group by lower(n)
-    order by 1);
+    order by 1)
+$$;
+
+-- How many queues pawl creates in all, from now on. Those that are there stay.
+create or replace function pawl.reply_queues_bound (p_most integer)
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
 begin
-  if cardinality(v_new) > v_most then
-    raise exception 'reply_to names % queues that do not exist; one call creates at most %', cardinality(v_new), v_most
-      using errcode = 'QU001', hint = 'Use one reply queue per reader, and correlation_id to distinguish replies.';
+  if (p_most between 1 and 100000) is not true then
+    raise exception 'most must be from 1 to 100000, got %', coalesce(p_most::text, 'null') using errcode = 'QU001';
   end if;
-  return v_new;
+  update pawl.reply_queue_bound b set most = p_most where b.most <> p_most;
 end
+$$;
+
+-- How many of those there are, in percent.
+create or replace function pawl.reply_queues_percent ()
+  returns bigint
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select (select count(*) from pawl.reply_queue) * 100 / (select b.most from pawl.reply_queue_bound b)
 $$;
 
 -- Under the queue's lock, because its reader may be creating it: then it is the reader's, and is not recorded here. created_at is that
@@ -102,10 +135,18 @@ create or replace function pawl.reply_queue_create (p_name text)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
+declare
+  v_most integer;
 begin
   perform pgmq.acquire_queue_lock(p_name);
   if pawl.reply_queue_exists(p_name) then
     return;
+  end if;
+  -- Transactions that create others at the same time are not counted: they would have to wait for each other.
+  select b.most into v_most from pawl.reply_queue_bound b;
+  if (select count(*) from pawl.reply_queue r where r.name <> p_name) >= v_most then
+    raise exception 'reply_to names the queue "%", which does not exist, and pawl creates at most % queues (PAWL_REPLY_QUEUES_MAX): create it by pgmq.create() first',
+      p_name, v_most using errcode = 'QU001';
   end if;
   perform pgmq.create(p_name);
   insert into pawl.reply_queue (name, created_at, used_at)
@@ -115,7 +156,8 @@ end
 $$;
 
 -- The same as reply_queues for a transaction that several callers share: creates what it can under the session's lock_timeout, which the caller
--- has made short, and returns the names that another transaction is creating. After five waits the rest is not tried.
+-- has made short, and returns the names that another transaction is creating. After five waits, or when it has made as many as a call makes, the
+-- rest is not tried.
 create or replace function pawl.reply_queues_busy (p_names text[])
   returns text[]
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -125,7 +167,7 @@ declare
   v_busy text[] := '{}'::text[];
 begin
   for v_at in 1 .. cardinality(v_new) loop
-    if cardinality(v_busy) >= 5 then
+    if cardinality(v_busy) >= 5 or v_at - cardinality(v_busy) > pawl.reply_queues_per_call() then
       return v_busy || v_new[v_at:];
     end if;
     begin
@@ -263,7 +305,8 @@ create or replace function pawl.replies_send (p_ids bigint[], p_apart boolean)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_left integer := 100; -- queues that may be created again here
+  v_left integer := pawl.reply_queues_per_call(); -- queues that may be created again here
+  v_is_missing boolean;
   v_waits integer := 0;
   v_target text;
   v_keys text[];
@@ -278,17 +321,18 @@ begin
     order by r.queue
   loop
     v_code := 'QU002';
-    if not p_apart then
+    v_is_missing := pawl.reply_is_queue(v_target) and not pawl.reply_queue_exists(v_target);
+    v_left := v_left - v_is_missing::integer;
+    if not p_apart and v_left < 0 then
+      raise exception 'too many reply queues are missing' using errcode = 'QU001'; -- the caller tries them apart
+    elsif not p_apart then
       v_refusals := pawl.reply_deliver(v_target, v_replies);
     else
       -- A queue that is locked costs 100 ms, from the fourth on 1 ms: other commands wait for this transaction.
       perform set_config('lock_timeout', case when v_waits < 3 then '100ms' else '1ms' end, true);
       begin
-        if pawl.reply_is_queue(v_target) and not pawl.reply_queue_exists(v_target) then
-          v_left := v_left - 1;
-          if v_left < 0 then
-            raise exception 'too many reply queues are missing' using errcode = 'QU001';
-          end if;
+        if v_is_missing and v_left < 0 then
+          raise exception 'too many reply queues are missing' using errcode = 'QU001';
         end if;
         v_refusals := pawl.reply_deliver(v_target, v_replies);
       exception when others then
@@ -314,8 +358,13 @@ create or replace function pawl.reply_retry (p_letter jsonb)
   language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '1s'
 as $$
 declare
-  v_refusals text[] := pawl.reply_deliver(p_letter ->> 'queue', array[p_letter -> 'message']);
+  v_target text := p_letter ->> 'queue';
+  v_refusals text[];
 begin
+  if v_target is null or jsonb_typeof(p_letter -> 'message') is distinct from 'object' or pawl.reply_is_queue(v_target) and not pawl.reply_is_queue_name(v_target) then
+    raise exception 'letter must have queue, the target of a reply, and message, an object' using errcode = 'QU001';
+  end if;
+  v_refusals := pawl.reply_deliver(v_target, array[p_letter -> 'message']);
   if v_refusals[1] is not null then
     raise exception '%: %', p_letter ->> 'queue', v_refusals[1] using errcode = 'QU002';
   end if;

@@ -161,10 +161,11 @@ $$;
 -- or holds the batch; nothing was done.
 -- p_fresh: the caller made the ids for this call. If all commands are new, as they are unless it is tried again, one row with the ord 0
 -- says so. p_attached: texts for the module that reserves the domain, which checks, stores and compares them (app/attached.sql); null: none.
+-- p_keyed: the id is that of a key, which counts in all domains (send_key.sql).
 create or replace function pawl.send_items (
   p_nowait boolean, p_domain text, p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[],
   p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text,
-  p_order_keys text[] default null, p_fresh boolean default false, p_attached text[] default null)
+  p_order_keys text[] default null, p_fresh boolean default false, p_attached text[] default null, p_keyed boolean[] default null)
   returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = ordered_cached
@@ -185,6 +186,9 @@ declare
 begin
   v_count := pawl.send_check(p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to,
                              p_correlation_ids, p_order_keys, p_actor);
+  if p_actor is not null then
+    p_actor := pawl.sender_name(p_actor);
+  end if;
   v_bytes := pawl.payloads_bytes(p_payloads, p_nowait);
   if p_attached is not null then
     perform pawl.array_check('attached', p_attached, v_count, 'QU001'), pawl.attached_check(p_domain, p_attached);
@@ -199,6 +203,10 @@ begin
   if p_batch_id is not null or p_reply_to is not null then
     select o.batch, o.is_held, o.busy into v_batch, v_is_held, v_busy
     from pawl.send_open(p_nowait, v_domain, p_batch_id, p_command_ids, v_ids, p_reply_to) o;
+  end if;
+  if p_keyed is not null then
+    perform pawl.array_check('keyed', p_keyed, v_count, 'QU001');
+    v_busy := nullif(coalesce(v_busy, '{}') || pawl.send_keys(p_nowait, p_domain, v_ids, p_keyed), '{}');
   end if;
 
   perform pawl.allocation_lock(2);
@@ -227,12 +235,14 @@ begin
   else -- a new snapshot, in which the first senders have committed
     perform pawl.replay_barrier();
     return query -- both lists are in the order of the items
-      select r.ord, r.command_id, r.is_new, r.status,
-             case when r.refusal is null then pawl.attached_difference(p_domain, v_domain, r.command_id, r.attached) else r.refusal end
+      select r.ord, r.command_id, r.is_new, case when e.domain is null then r.status else 'UNKNOWN' end,
+             case when e.domain is not null then pawl.sent_otherwise('domain', regexp_replace(p_domain, '^process:', ''), regexp_replace(e.domain, '^process:', ''))
+                  when r.refusal is null then pawl.attached_difference(p_domain, v_domain, r.command_id, r.attached) else r.refusal end
       from rows from (
         pawl.send_repeated(v_domain, v_batch, v_is_held, v_ids, p_types, p_payloads, p_priorities, p_max_attempts,
                            p_reply_to, p_correlation_ids, p_order_keys, v_made),
-        unnest(p_attached)) r (ord, command_id, is_new, status, refusal, attached);
+        unnest(p_attached), unnest(p_keyed)) r (ord, command_id, is_new, status, refusal, attached, keyed)
+      left join lateral (select pawl.key_elsewhere(p_domain, r.command_id) as domain where r.keyed and r.status = 'BUSY') e on true;
   end if;
 end
 $$;
@@ -260,7 +270,8 @@ as $$
     p_correlation_ids, p_batch_id, p_actor, p_order_keys) s
 $$;
 
--- One command. Returns its id; a refusal is raised (QU002), because no other item depends on this call.
+-- One command. Returns its id; a refusal is raised (QU002), because no other item depends on this call. p_key: a text in place of the id, which counts
+-- in all domains (send_key.sql). Earlier versions, without it, are dropped, or renamed to pawl.send_unkeyed (base/retire.sql).
 create or replace function pawl.send (
   p_domain text,
   p_type text,
@@ -272,7 +283,8 @@ create or replace function pawl.send (
   p_reply_to text default null,
   p_correlation_id text default null,
   p_batch uuid default null,
-  p_order_key text default null)
+  p_order_key text default null,
+  p_key text default null)
   returns uuid
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -287,12 +299,13 @@ begin
     raise exception 'max_attempts must be from 1 to 1000, got %', p_max_attempts using errcode = 'QU001';
   end if;
   select * into strict v_sent
-  from pawl.send(p_domain, array[p_type], array[p_payload], array[p_command_id],
+  from pawl.send_items(false, p_domain, array[p_type], array[p_payload], array[pawl.key_or_id(p_key, p_command_id, 'command_id')],
     case when p_delay is not null then array[(extract(epoch from p_delay) * 1000)::bigint] end,
     array[p_priority::smallint], array[p_max_attempts::smallint],
     case when p_reply_to is not null then array[p_reply_to] end,
     case when p_correlation_id is not null then array[p_correlation_id] end, p_batch, null,
-    case when p_order_key is not null then array[p_order_key] end);
+    case when p_order_key is not null then array[p_order_key] end,
+    p_keyed => case when p_key is not null then array[true] end);
   if v_sent.refusal is not null then
     raise exception '%', pawl.attached_refusal(p_domain, v_sent.command_id, v_sent.refusal) using errcode = 'QU002';
   end if;
@@ -314,10 +327,11 @@ create or replace function pawl.send (
   p_reply_to text default null,
   p_correlation_id text default null,
   p_batch text default null,
-  p_order_key text default null)
+  p_order_key text default null,
+  p_key text default null)
   returns uuid
   language sql
 as $$
   select pawl.send(p_domain, p_type, p_payload::jsonb, p_command_id::uuid, p_delay::interval, p_priority::integer,
-    p_max_attempts::integer, p_reply_to, p_correlation_id, p_batch::uuid, p_order_key)
+    p_max_attempts::integer, p_reply_to, p_correlation_id, p_batch::uuid, p_order_key, p_key)
 $$;

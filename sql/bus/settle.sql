@@ -73,7 +73,7 @@ begin
 end
 $$;
 
--- Raises unless the arguments of a settle are in range; pawl.lease_tokens has checked ids and tokens.
+-- Raises unless the arguments of a settle are in range; pawl.lease_check has checked ids and tokens.
 create or replace function pawl.settle_check (
   p_count integer, p_outcomes text[], p_results jsonb[], p_errors text[], p_delays_ms bigint[], p_domains text[], p_command_ids uuid[])
   returns void
@@ -194,19 +194,33 @@ begin
 end
 $$;
 
--- Items about commands that never existed, or that retention has deleted: an operator can find what was reported about them.
+-- Items about commands that never existed, or that retention has deleted: an operator can find what was reported about them. Not about those that
+-- exist under another number, and by number 0 what names one that no command was given so far: a later command would have the event. Nothing
+-- is kept of a session that may not settle as a worker does: code of applications runs in it, and would write into the audit. As in
+-- wallet.treasury_check, the role of SET ROLE answers for a session, else its login.
 create or replace function pawl.settle_orphans (
   p_ids bigint[], p_outcomes text[], p_domains text[], p_command_ids uuid[], p_now timestamptz)
   returns void
   language plpgsql
 as $$
+declare
+  v_role text := current_setting('role');
 begin
+  if v_role = 'none' then
+    v_role := session_user;
+  end if;
+  if not has_function_privilege(v_role, 'pawl.settle(bigint[],bigint[],text[],jsonb[],text[],bigint[])', 'execute') then
+    return;
+  end if;
   insert into pawl.event (id, at, domain_id, attempt, event, command_id, details)
-  select u.id, p_now, coalesce(d.id, 0), 0, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, u.command_id,
-         jsonb_strip_nulls(jsonb_build_object('orphan', true, 'domain', u.domain))
+  select case when u.id between 0 and s.last_value then u.id else 0 end, p_now, coalesce(d.id, 0), 0, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, u.command_id,
+         jsonb_strip_nulls(jsonb_build_object('orphan', true, 'domain', u.domain,
+           'number', case when u.id not between 0 and s.last_value then u.id end))
   from unnest(p_ids, p_outcomes, p_domains, p_command_ids) u (id, outcome, domain, command_id)
   left join lateral (select n.id from pawl.domain_name n where n.name = u.domain order by n.id limit 1) d on true
-  where not exists (select from pawl.command c where c.id = u.id);
+  cross join pawl.command_seq s
+  where not exists (select from pawl.command c where c.id = u.id)
+    and not exists (select from pawl.command c where c.command_id = u.command_id and c.domain_id = d.id);
 end
 $$;
 
@@ -232,10 +246,6 @@ as $$
     from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
     cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
     where p_nowait -- what was settled has no lease any more
-    union all
-    select u.ord, null, false, false, 'BUSY' -- another item of this call has a greater token, perhaps of another client
-    from unnest(p_tokens) with ordinality u (token, ord)
-    where p_nowait and u.token = -9223372036854775808
   ) v (ord, id, settled, again, status)
   group by v.ord
   order by v.ord
@@ -247,7 +257,6 @@ $$;
 -- p_results: at most 16 MiB as text each. p_errors: cut after 8192 characters. p_delays_ms: for retry, instead of the schedule.
 -- p_domains and p_command_ids say what the caller believes it settles, so that the trace of a command that does not
 -- exist (id 0 when the caller never knew it) can be found by them.
--- Of several tokens for one command in a call the greatest is tried. With p_nowait the others are BUSY.
 -- p_nowait: a lease that another transaction has locked (an application's pawl.cancel that is not committed yet) is not waited for, but for 10 ms
 -- when it is locked at this very moment.
 -- Nothing is done about it, and its status is BUSY: settle it again. For callers that share a transaction with others.
@@ -268,11 +277,13 @@ declare
   v_statuses text[];
   v_canceled bigint[];
 begin
-  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
+  perform pawl.lease_check(p_ids, p_tokens);
   perform pawl.settle_check(v_count, p_outcomes, p_results, p_errors, p_delays_ms, p_domains, p_command_ids);
-  -- Always in the order of ids, so that two settles of the same commands cannot wait for each other.
+  -- Always in the order of ids, so that two settles of the same commands cannot wait for each other. Only under their tokens: who has none of a
+  -- lease does not lock it.
   if p_nowait is not true then
-    perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
+    perform from (select u.* from unnest(p_ids, p_tokens) u (id, token) order by u.id) i
+    cross join lateral (select from pawl.lease l where l.id = i.id and l.token = i.token for update) l;
   end if;
 
   if p_results is null and p_errors is null and array_remove(p_outcomes, 'complete') = '{}' then -- nearly always

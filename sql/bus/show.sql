@@ -1,5 +1,6 @@
 -- show.sql - reading: one command with its events, lists, counts.
 -- Times are microseconds since 1970. Nothing is locked.
+-- Errors: QU001 an argument is out of range. QU005 several domains have a command of this id, and none was named.
 
 create or replace function pawl.iso (p_at timestamptz)
   returns text
@@ -74,6 +75,18 @@ $$;
 -- row read when p_rows ended the reading (is_last), whether it matches or not. A listing continues below that id.
 --
 -- A row's type is a lookup by key, as a scalar subquery: an `exists` may be planned as a hash of all commands.
+
+-- Raises for a page of less than nothing.
+create or replace function pawl.page_check (p_limit integer, p_rows integer)
+  returns void
+  language plpgsql immutable
+as $$
+begin
+  if p_limit < 0 or p_rows < 0 then
+    raise exception 'limit and rows must not be negative, got % and %', p_limit, p_rows using errcode = 'QU001';
+  end if;
+end
+$$;
 
 -- The first row of pawl.ready of each domain and priority from p_first to p_last, which are domains.
 -- Plan: one step per domain and priority that has work, by index.
@@ -154,6 +167,7 @@ as $$
 declare
   v_rows bigint; -- of each source
 begin
+  perform pawl.page_check(p_limit, p_rows);
   if p_rows is not null then
     v_rows := greatest(1000, p_rows / (select count(*) from pawl.pending_sources(p_domain_id)));
   end if;
@@ -242,6 +256,7 @@ declare
   v_type text := '(select c.type from pawl.command c where c.id = x.id)';
   v_hit text := 'true';
 begin
+  perform pawl.page_check(p_limit, p_rows);
   case p_status
     when 'PENDING' then
       return query
@@ -379,11 +394,19 @@ begin
 end
 $$;
 
--- The amount of work, for monitoring. Called every few seconds, so nothing large is counted: ready, delayed and leased are estimates from
--- the server's statistics (0 for an empty table, and at least 1 for any other), in_tsq is counted up to 10000. oldest is the position of
--- the command that has been queued for longest, NULL for none, and oldest_ms the age of one that was never delayed or claimed; for the
--- others a monitor that records `allocated` knows when a position was allocated.
--- Plan: one step per domain and priority that has work, by index.
+-- How many rows there are: counted, up to 10000, else as many or the server's estimate, whichever is more.
+create or replace function pawl.rows_about (p_counted bigint, p_table regclass)
+  returns bigint
+  language sql stable
+as $$
+  select case when p_counted < 10000 then p_counted else greatest(p_counted, pg_catalog.pg_stat_get_live_tuples(p_table)) end
+$$;
+
+-- The amount of work, for monitoring. Called every few seconds, so at most 10000 rows of a table are counted; above that ready, delayed and
+-- leased are estimates from the server's statistics, and in_tsq is 10000. The statistics alone are wrong for as long as no vacuum runs. oldest is
+-- the position of the command that has been queued for longest, NULL for none, and oldest_ms the age of one that was never delayed or claimed; for
+-- the others a monitor that records `allocated` knows when a position was allocated.
+-- Plan: one step per domain and priority that has work, and the first 10000 rows of each table, by index.
 create or replace function pawl.backlog (
   out ready bigint, out delayed bigint, out leased bigint, out in_tsq bigint, out allocated bigint, out oldest bigint,
   out oldest_ms bigint, out oldest_domain text)
@@ -400,9 +423,9 @@ begin
   if oldest = v_id then
     select extract(epoch from pawl.now() - c.created_at) * 1000 into oldest_ms from pawl.command c where c.id = v_id;
   end if;
-  ready := case when oldest is null then 0 else greatest(pg_stat_get_live_tuples('pawl.ready'::regclass), 1) end;
-  delayed := pg_stat_get_live_tuples('pawl.delayed'::regclass);
-  leased := pg_stat_get_live_tuples('pawl.lease'::regclass);
+  ready := pawl.rows_about((select count(*) from (select from pawl.ready r order by r.domain_id, r.priority, r.pos limit 10000) r), 'pawl.ready');
+  delayed := pawl.rows_about((select count(*) from (select from pawl.delayed d order by d.id limit 10000) d), 'pawl.delayed');
+  leased := pawl.rows_about((select count(*) from (select from pawl.lease l order by l.id limit 10000) l), 'pawl.lease');
   in_tsq := (select count(*) from (select from pawl.tsq t order by t.id limit 10000) t);
 end
 $$;

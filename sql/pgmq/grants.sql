@@ -1,8 +1,9 @@
 -- grants.sql - who may do what in schema pgmq; after every other file of it.
 --   pawl_reader, pawl_monitor  list_*, metrics*, test_routing: no messages
 --   pg_monitor                 the same, and reads all tables and sequences, present and future, as in PGMQ
---   pawl_app                   writes queues, archives, bindings and throttles, and runs every function but drop_queue
---   pawl_admin                 runs every function but _grant_roles, which is for the owner of schema pgmq
+--   pawl_app                   writes queues, archives, bindings and throttles, reads the list of queues (meta), and runs every function but drop_queue
+--   pawl_admin                 the same, and drop_queue
+-- _grant_roles and acquire_queue_lock are for the owner of schema pgmq.
 -- Reading and writing messages runs with the caller's rights, as in PGMQ, whose clients touch the tables themselves too.
 -- New queues belong to the owner of the functions, who makes them (queue.sql), so its default privileges reach them.
 -- Objects of other owners are left alone. Roles that come later are caught up with by `select pgmq._grant_roles()`,
@@ -51,6 +52,10 @@ begin
     from relation_right g join owned_relation r on r.kind = g.kind
     where g.reads or r.is_plain
     group by g.what, g.kind, g.rolname
+    union all -- queue.sql writes it, and a role that may write could lock it, so that no reply finds its queue
+    select format('revoke insert, update, delete on %s from %I', r.name, g.rolname)
+    from granted g join owned_relation r on r.name = 'pgmq.meta'::regclass
+    where g.works
     union all
     select format('revoke all on function %s from public', string_agg(f.name::text, ', ')) from owned_function f
     union all
@@ -60,7 +65,7 @@ begin
     union all
     select format('grant execute on function %s to %I', string_agg(f.name::text, ', '), g.rolname)
     from granted g, owned_function f
-    where g.works and f.proname <> '_grant_roles' and (f.proname <> 'drop_queue' or g.rolname = 'pawl_admin') or f.proname = any (v_read)
+    where g.works and f.proname not in ('_grant_roles', 'acquire_queue_lock') and (f.proname <> 'drop_queue' or g.rolname = 'pawl_admin') or f.proname = any (v_read)
     group by g.rolname
   loop
     execute v_grant;

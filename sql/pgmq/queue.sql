@@ -53,13 +53,15 @@ begin
 end
 $$;
 
--- Until the end of the transaction. In lower case, because names that differ only by case share their tables.
+-- Until the end of the transaction. In lower case, because names that differ only by case share their tables. A row and no advisory lock,
+-- which every login could take: another transaction that inserts the same name waits for this one, although the row is deleted again.
 create or replace function pgmq.acquire_queue_lock (queue_name text)
   returns void
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform pg_advisory_xact_lock(hashtextextended('pgmq.queue.' || lower(queue_name), 0));
+  insert into pawl.queue_lock (name) select lower(acquire_queue_lock.queue_name) where acquire_queue_lock.queue_name is not null;
+  delete from pawl.queue_lock l where l.name = lower(acquire_queue_lock.queue_name);
 end
 $$;
 

@@ -62,14 +62,15 @@ begin
 end
 $$;
 
--- A row per process that is there, by number. deadline_action: null if there is no deadline. steps: successful and failed attempts in the order in which they were recorded. responses: in the order
+-- A row per process, by number, for those that hold its lease: of one whose token is not that of the lease, there is no row, because state and secret are
+-- for the worker that runs it. deadline_action: null if there is no deadline. steps: successful and failed attempts in the order in which they were recorded. responses: in the order
 -- of arrival, without the replies that a step has recorded as its result, and without the payloads of replies that a retry has set aside
 -- ("$gone.STEP"): {"total": of all, "items": [...], "open": of a process that is being compensated, the records whose commands or children have not
 -- ended, or have completed and their reply has not come, "sent": sorted, the ids of those that have not ended; null: none}. A result that is
 -- too large to be read, which an earlier version has stored, is left out, so that the process can be compensated. p_bytes_max: no row follows one
 -- with which the sizes of those returned reach this sum, and that one is_last; 0: no limit. A state that is compressed counts as its text, because
 -- nothing else says how large it is. In PL/pgSQL, because a function in SQL is planned at each call.
-create or replace function pawl.process_load (p_ids bigint[], p_bytes_max bigint)
+create or replace function pawl.process_load (p_ids bigint[], p_tokens bigint[], p_bytes_max bigint)
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
                  secret uuid, steps jsonb, responses jsonb, is_last boolean, deadline_action text)
   language plpgsql stable security definer set search_path = pawl, pg_temp
@@ -80,12 +81,14 @@ declare
   v_bytes bigint;
   v_sum bigint := 0;
 begin
+  perform pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QP001');
   for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, deadline_action, v_bytes in
     select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses,
            case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end,
            case when pg_column_compression(p.state) is null then pg_column_size(p.state) else octet_length(p.state::text) end
              + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0)
-    from unnest(p_ids) u (id)
+    from unnest(p_ids, p_tokens) u (id, token)
+    cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
     cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
     left join lateral (
       select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result), 'error', s.error,
@@ -115,5 +118,32 @@ begin
     return next;
     exit when is_last;
   end loop;
+end
+$$;
+
+-- Of processes, in the order of the ids, which may be repeated: how many records each has, counted up to p_max, whether it is being compensated, and the
+-- value that ids of what it sends are derived from; that one only for those that hold its lease.
+create or replace function pawl.process_counted (p_ids bigint[], p_tokens bigint[], p_max integer)
+  returns table (secret uuid, value bigint, is_compensating boolean)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = ordered_cached
+as $$
+begin
+  perform pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QP001');
+  if (p_max >= 0) is not true then
+    raise exception 'max must be from 0, got %', coalesce(p_max::text, 'null') using errcode = 'QP001';
+  end if;
+  return query
+    with counted as materialized (
+      select d.id, p.secret, p.phase <> 'forward' as is_compensating,
+             (select count(*) from (select from pawl.process_step s where s.id = d.id limit p_max) s) as value
+      from (select distinct u.id from unnest(p_ids) u (id)) d
+      left join lateral (select p.secret, p.phase from pawl.process p where p.id = d.id limit 1) p on true
+    )
+    select case when exists (select from pawl.lease l where l.id = u.id and l.token = u.token) then c.secret end, c.value,
+           c.is_compensating is true
+    from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+    join counted c on c.id = u.id
+    order by u.ord;
 end
 $$;

@@ -39,7 +39,7 @@ as $$
     from list l cross join lateral jsonb_array_elements(l.steps) with ordinality s (step, ord)
   )
   select s.step ->> 'name',
-         (select k from unnest(array['exec', 'sql', 'http', 'command', 'wallet', 'wait', 'sleep', 'set', 'when', 'fail', 'parallel', 'each', 'process']) k
+         (select k from unnest(pawl.step_kinds()) k
           where s.step ? k limit 1),
          s.path, s.place::integer, s.depth, s.parent, s.step #>> '{wait,response}',
          case when s.step ->> 'then' = 'end' then 2147483647

@@ -13,7 +13,7 @@ create or replace function pawl.process_target_is_open (p_target text)
   language sql stable
 as $$
   select p_target ~ '^response:[0-9]{1,18}/[$]reply[.][^/]+$' and octet_length(p_target) <= 450
-     and has_function_privilege(session_user, 'pawl.process_load(bigint[],bigint)', 'execute')
+     and has_function_privilege(session_user, 'pawl.process_load(bigint[],bigint[],bigint)', 'execute')
 $$;
 
 -- false: it is no target of processes.

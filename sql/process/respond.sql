@@ -196,6 +196,23 @@ begin
 end
 $$;
 
+-- The names of the responses that the waits of a definition take. Null: any, because there is no definition (code waits for what it wants), or because
+-- a wait is for a condition on the state, which any response may change.
+create or replace function pawl.definition_responses (p_definition_id integer)
+  returns text[]
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  return (
+    select case when bool_or(w.wait ? 'until') is not true then coalesce(array_agg(distinct w.wait ->> 'response') filter (where w.wait ? 'response'), '{}') end
+    from pawl.process_definition d
+    left join lateral jsonb_path_query(d.source::jsonb, 'lax $.steps.**.wait ? (@.type() == "object")') w (wait) on true
+    where d.id = p_definition_id
+    group by d.id);
+end
+$$;
+
 -- Insert the items that are new, and merge them into the states. p_resumed: the processes that they have resumed.
 create or replace function pawl.responses_store (
   p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_stored integer[], p_resumed bigint[], p_actor text, p_merge boolean)
@@ -212,12 +229,23 @@ begin
     from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
     where u.ord = any (p_stored)
   ), stored as (
-    insert into pawl.process_response (id, name, key, number, payload, at, actor, met, resumed, waited_at)
-    select i.id, i.name, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor, p.met, i.resumed, p.waited_at
+    insert into pawl.process_response (id, name, key, number, payload, at, actor, met, resumed, waited_at, verdict, unexpected_in)
+    select i.id, i.name, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor, p.met, i.resumed, p.waited_at,
+           case when not p_merge then null
+                when i.resumed is not null then 'RESUMED'
+                when u.is_late then 'LATE'
+                when u.definition_id is not null then 'STORED_UNEXPECTED'
+                else 'STORED' end, u.definition_id
     from (select * from item order by item.ord) i
     left join lateral (
       select case when i.name ~ '^[$]reply[.]' then substr(i.name, 8) else p.step end as met, case when i.resumed then p.waited_at end as waited_at
       from pawl.process p where p.id = i.id and (p.waits ?| array[i.name, '*'] or i.resumed) limit 1) p on true
+    left join lateral (
+      select l.is_late, case when not l.is_late and (p.waits ?| array[i.name, '*']) is not true
+                                  and i.name <> all (pawl.definition_responses(p.definition_id)) then p.definition_id end as definition_id
+      from pawl.process p
+      cross join lateral (select exists (select from pawl.outcome o where o.id = i.id) as is_late) l
+      where p_merge and i.resumed is null and p.id = i.id limit 1) u on true
     returning id, name, key, payload, number
   ), patch as (
     select s.id, coalesce(jsonb_object_agg(m.key, m.value order by s.number) filter (where m.key is not null), '{}') as patch,
@@ -240,12 +268,13 @@ end
 $$;
 
 -- A row per item. p_merge false: the state stays as it is (outcomes of commands, which their step records). verdict: RESUMED (it completed a wait),
--- STORED (the process does not wait for it, or for more), REPEATED (the key is known, with the same payload), KEY_REUSED (the key is known with
+-- STORED (the process does not wait for it, or for more), STORED_UNEXPECTED (no wait of its definition takes this name), REPEATED (the key is known, with the same payload), KEY_REUSED (the key is known with
 -- another payload; nothing was stored), LATE (the process has ended; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its
--- limit, or the responses theirs; nothing was stored).
+-- limit, or the responses theirs; nothing was stored). first: of a response that is stored, the verdict of its first sender; null: of an earlier version.
+-- unexpected_in: of STORED_UNEXPECTED, the definition.
 create or replace function pawl.process_respond (
   p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_actor text, p_merge boolean default true)
-  returns table (ord integer, verdict text)
+  returns table (ord integer, verdict text, first text, unexpected_in integer)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
@@ -291,15 +320,16 @@ begin
                 when u.id = any (v_large) and r.payload is null then 'TOO_LARGE'
                 when u.ord <> all (v_stored) then
                   case when r.payload = coalesce(u.payload, 'null') then 'REPEATED' else 'KEY_REUSED' end
+                when r.verdict is not null then r.verdict
                 when u.id = any (v_resumed) then 'RESUMED'
                 when o.id is not null then 'LATE'
-                else 'STORED' end
+                else 'STORED' end, r.verdict, r.unexpected_in
     from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
     left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
     left join lateral (select o.id from pawl.outcome o where o.id = u.id limit 1) o on true
     left join lateral (
-      select r.payload from pawl.process_response r
-      where r.id = u.id and r.name = u.name and r.key = u.key and u.ord <> all (v_stored) limit 1) r on true
+      select r.payload, r.verdict, r.unexpected_in from pawl.process_response r
+      where r.id = u.id and r.name = u.name and r.key = u.key limit 1) r on true
     order by u.ord;
 end
 $$;

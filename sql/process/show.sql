@@ -354,6 +354,9 @@ begin
   if (p_limit between 1 and 1000 and p_looks between 1 and 1000000) is not true then
     raise exception 'limit must be from 1 to 1000' using errcode = 'QP001';
   end if;
+  if p_older not between interval '0' and interval '36500 days' then
+    raise exception 'older must be from 0 to 36500 days, got %', p_older using errcode = 'QP001';
+  end if;
   if p_text is not null and not has_function_privilege(session_user, 'pawl.process_show(uuid,text)', 'execute') then
     raise exception 'role "%" may not search states', session_user using errcode = '42501';
   end if;

@@ -4,31 +4,42 @@
 -- Errors: QP001 an argument is out of range. One response also: QP003 the process is unknown. QP004 the state would be too large. QP008 the key has
 -- another payload. QU005 several domains have the process.
 
--- One response, from an application. Returns the verdict; a process that is unknown raises.
+-- One response, from an application. A process that is unknown raises. first: the verdict of the first sender of this response; null: of an earlier version.
+-- expected: of a response that was STORED_UNEXPECTED then, the names that the waits of the definition take.
+create or replace function pawl.signal_one (
+  p_process_id uuid, p_name text, p_payload jsonb, p_key text, p_domain text, p_actor text,
+  out verdict text, out first text, out expected text[])
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_id bigint := pawl.process_number(p_process_id, p_domain);
+begin
+  perform pawl.name_check('name', p_name, 100, 'QP001'); -- those that begin with "$" are the engine's own
+  if v_id is null then
+    raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
+  end if;
+  select r.verdict, r.first, pawl.definition_responses(r.unexpected_in) into strict verdict, first, expected
+  from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor)) r;
+  if verdict = 'KEY_REUSED' then
+    raise exception 'response "%" of process % is stored under key "%" with another payload', p_name, p_process_id, p_key using errcode = 'QP008';
+  end if;
+  if verdict = 'TOO_LARGE' then
+    raise exception 'the state of process % would exceed 1048576 bytes, or its responses 8388608 bytes or 10000', p_process_id
+      using errcode = 'QP004';
+  end if;
+end
+$$;
+
+-- The same in one word.
 create or replace function pawl.signal (
   p_process_id uuid, p_name text, p_payload jsonb default '{}', p_key text default null, p_domain text default null,
   p_actor text default session_user)
   returns text
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
-declare
-  v_id bigint := pawl.process_number(p_process_id, p_domain);
-  v_verdict text;
 begin
-  perform pawl.name_check('name', p_name, 100, 'QP001'); -- those that begin with "$" are the engine's own
-  if v_id is null then
-    raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
-  end if;
-  select r.verdict into strict v_verdict
-  from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor)) r;
-  if v_verdict = 'KEY_REUSED' then
-    raise exception 'response "%" of process % is stored under key "%" with another payload', p_name, p_process_id, p_key using errcode = 'QP008';
-  end if;
-  if v_verdict = 'TOO_LARGE' then
-    raise exception 'the state of process % would exceed 1048576 bytes, or its responses 8388608 bytes or 10000', p_process_id
-      using errcode = 'QP004';
-  end if;
-  return v_verdict;
+  return (pawl.signal_one(p_process_id, p_name, p_payload, p_key, p_domain, p_actor)).verdict;
 end
 $$;
 
@@ -82,6 +93,6 @@ begin
   return query
     select r.ord, coalesce(r.refused, r.verdict) -- a process without a number is NOT_FOUND; both are in the order of the items
     from rows from (
-      pawl.process_respond(coalesce(v_found, '{}'), p_names, p_keys, p_payloads, pawl.operator_name(p_actor)), unnest(v_refused)) r (ord, verdict, refused);
+      pawl.process_respond(coalesce(v_found, '{}'), p_names, p_keys, p_payloads, pawl.operator_name(p_actor)), unnest(v_refused)) r (ord, verdict, first, unexpected_in, refused);
 end
 $$;

@@ -94,11 +94,12 @@ $$;
 
 -- One process, in the application's own transaction. Returns its id; a refusal is raised (QU002). max_attempts 10: so many workers may die
 -- of one activation before it goes to troubleshooting; failures of steps do not count here. p_deadline: from now, or p_deadline_at, in place of the
--- definition's; p_on_deadline: troubleshoot, compensate or fail, what happens then (deadline.sql). pawl.start of earlier versions, without them, is
--- dropped, or renamed to pawl.start_undated where an object of a user is bound to it (base/retire.sql).
+-- definition's; p_on_deadline: troubleshoot, compensate or fail, what happens then (deadline.sql). p_key: a text in place of the id, which counts in all domains (bus/send_key.sql).
+-- pawl.start of earlier versions, without these, is dropped, or renamed to pawl.start_undated or pawl.start_unkeyed where an object of a user is bound to
+-- it (base/retire.sql).
 create or replace function pawl.start (
   p_type text, p_state jsonb default '{}', p_process_id uuid default null, p_domain text default 'process', p_reply_to text default null,
-  p_deadline interval default null, p_on_deadline text default null, p_deadline_at timestamptz default null)
+  p_deadline interval default null, p_on_deadline text default null, p_deadline_at timestamptz default null, p_key text default null)
   returns uuid
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -108,9 +109,10 @@ declare
 begin
   select * into strict v_sent
   from pawl.send_items(
-    false, pawl.process_domain(p_domain), array[p_type], array[coalesce(p_state, '{}')], array[p_process_id], null, null, array[10::smallint],
+    false, pawl.process_domain(p_domain), array[p_type], array[coalesce(p_state, '{}')],
+    array[pawl.key_or_id(p_key, p_process_id, 'process_id')], null, null, array[10::smallint],
     case when p_reply_to is not null then array[p_reply_to] end, null, null, null,
-    p_attached => case when v_deadline is not null then array[v_deadline] end);
+    p_attached => case when v_deadline is not null then array[v_deadline] end, p_keyed => case when p_key is not null then array[true] end);
   if v_sent.refusal is not null then
     raise exception 'process % exists already: %', v_sent.command_id, regexp_replace(v_sent.refusal, '^payload ', 'state ') using errcode = 'QU002';
   end if;

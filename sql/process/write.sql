@@ -351,6 +351,39 @@ begin
 end
 $$;
 
+-- Raises unless records have attempts, and times and awaited responses are in range: what a process waits for is read again by each response.
+create or replace function pawl.write_guard (
+  p_steps text[], p_attempts integer[], p_started_us bigint[], p_patches jsonb[], p_phases text[], p_waits text[], p_for jsonb[],
+  p_due_us bigint[])
+  returns void
+  language plpgsql
+as $$
+declare
+  c_time_max constant bigint := 253402300799999999; -- the end of the year 9999
+begin
+  if p_steps is not null and exists (select from unnest(p_steps, p_attempts) u (step, attempt) where u.step is not null and (u.attempt between 0 and 32767) is not true) then
+    raise exception 'attempts must be from 0 to 32767 where there is a step' using errcode = 'QP001';
+  end if;
+  if 0 > any (p_started_us) or c_time_max < any (p_started_us) or 0 > any (p_due_us) or c_time_max < any (p_due_us) then
+    raise exception 'started_us and due_us must be from 0 to %', c_time_max using errcode = 'QP001';
+  end if;
+  if p_patches is not null and exists (select from unnest(p_patches) u (patch) where jsonb_typeof(u.patch) <> 'object') then
+    raise exception 'patches must be objects' using errcode = 'QP001';
+  end if;
+  if not array_remove(p_phases, null) <@ array['forward', 'compensating', 'compensated']
+     or not array_remove(p_waits, null) <@ array['WAITING_FOR_REPLY', 'WAITING_FOR_ASYNC', 'WAITING_FOR_RETRY'] then
+    raise exception 'phases must be forward, compensating or compensated, and waits WAITING_FOR_REPLY, WAITING_FOR_ASYNC or WAITING_FOR_RETRY'
+      using errcode = 'QP001';
+  end if;
+  if p_for is not null and exists (
+       select from unnest(p_for) f
+       where jsonb_typeof(f) <> 'object' or exists (
+         select from jsonb_each_text(case when jsonb_typeof(f) = 'object' then f end) w where w.value ~ '^[0-9]{1,9}$' is not true)) then
+    raise exception 'for must be an object of numbers by the names of responses' using errcode = 'QP001';
+  end if;
+end
+$$;
+
 -- A row per item:
 --   WRITTEN    all of it
 --   LOST       the lease has ended; nothing was written
@@ -394,7 +427,8 @@ begin
           pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
           pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
   perform pawl.json_check('results', p_results, 'QP001'), pawl.json_check('patches', p_patches, 'QP001');
-  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
+  perform pawl.write_guard(p_steps, p_attempts, p_started_us, p_patches, p_phases, p_waits, p_for, p_due_us),
+          pawl.lease_check(p_ids, p_tokens);
   select l.verdicts, l.was_tried, l.has_canceled into v_verdicts, v_was_tried, v_has_canceled
   from pawl.write_leases(p_ids, p_tokens, p_waits, p_ends) l;
   if p_patches is not null or p_waits is not null or p_phases is not null or p_ends && array['fail', 'reject'] then

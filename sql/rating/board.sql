@@ -1,32 +1,6 @@
 -- board.sql - what people read: leaderboard, one player, matches, head to head, points of a chart. Nothing is locked.
--- Players who have left, or have fewer matches than the group's min_games, have no place. Equal ratings: who was seen first.
-
--- Places p_offset + 1 and following. change_week: compared with the rating before the last 7 days. total: of all places.
-create or replace function rating.board (p_group_id bigint, p_offset bigint, p_limit integer)
-  returns table (place bigint, player_id bigint, user_id bigint, name text, username text, rating double precision, deviation double precision,
-                 games integer, change_week double precision, total bigint)
-  language sql stable security definer set search_path = rating, pg_temp
-as $$
-  with page as materialized (
-    select m.*
-    from rating.groups g join rating.member m on m.group_id = g.id and m.is_present and m.games > 0 and m.games >= g.min_games
-    where g.id = p_group_id
-    order by m.rating desc, m.player_id
-    limit least(greatest(p_limit, 0), 10000) offset greatest(p_offset, 0)
-  )
-  select greatest(p_offset, 0) + row_number() over (order by m.rating desc, m.player_id), m.player_id, p.user_id, p.name, n.shown, m.rating,
-         m.deviation, m.games,
-         m.rating - coalesce(
-           (select h.rating_after from rating.history h
-            where h.group_id = p_group_id and h.player_id = m.player_id and not h.is_undone and h.played_at < pawl.now() - interval '7 days'
-            order by h.match_id desc limit 1), m.start_rating, m.rating),
-         (select count(*) from rating.groups g join rating.member o on o.group_id = g.id and o.is_present and o.games > 0
-            and o.games >= g.min_games where g.id = p_group_id)
-  from page m
-  join rating.player p on p.id = m.player_id
-  left join rating.username n on n.player_id = m.player_id
-  order by m.rating desc, m.player_id
-$$;
+-- Players who have left, or have fewer matches than the group's min_games, have no place. Players of one rating share a place; who was seen
+-- first is listed first.
 
 -- The place of each of these players in its group; null: none.
 create or replace function rating.places (p_groups bigint[], p_players bigint[])
@@ -41,15 +15,47 @@ begin
     select u.ord::integer,
            case when m.is_present and m.games > 0 and m.games >= g.min_games then 1 + (
              select count(*) from rating.member o
-             where o.group_id = u.group_id and o.is_present and o.games > 0 and o.games >= g.min_games and o.rating > m.rating) + (
-             select count(*) from rating.member o
-             where o.group_id = u.group_id and o.is_present and o.games > 0 and o.games >= g.min_games and o.rating = m.rating
-               and o.player_id < m.player_id) end
+             where o.group_id = u.group_id and o.is_present and o.games > 0 and o.games >= g.min_games and o.rating > m.rating) end
     from unnest(p_groups, p_players) with ordinality u (group_id, id, ord)
     join rating.groups g on g.id = u.group_id
     left join rating.member m on m.group_id = u.group_id and m.player_id = u.id
     order by u.ord;
 end
+$$;
+
+-- The rows p_offset + 1 and following of the leaderboard. deviation: null under Elo. change_week: compared with the rating before the last 7
+-- days. total: of all rows.
+create or replace function rating.board (p_group_id bigint, p_offset bigint, p_limit integer)
+  returns table (place bigint, player_id bigint, user_id bigint, name text, username text, rating double precision, deviation double precision,
+                 games integer, change_week double precision, total bigint)
+  language sql stable security definer set search_path = rating, pg_temp
+as $$
+  with page as materialized (
+    select m.*
+    from rating.groups g join rating.member m on m.group_id = g.id and m.is_present and m.games > 0 and m.games >= g.min_games
+    where g.id = p_group_id
+    order by m.rating desc, m.player_id
+    limit least(greatest(p_limit, 0), 10000) offset greatest(p_offset, 0)
+  ), first as materialized (
+    -- Its place may be shared with rows before the page.
+    select f.rating, (select l.place from rating.places(array[p_group_id], array[f.player_id]) l) as place
+    from page f order by f.rating desc, f.player_id limit 1
+  )
+  select case when m.rating = f.rating then f.place else greatest(p_offset, 0) + rank() over (order by m.rating desc) end, m.player_id, p.user_id,
+         p.name, n.shown, m.rating, case when r.system = 'glicko2' then m.deviation end, m.games,
+         m.rating - coalesce(
+           (select h.rating_after from rating.history h
+            where h.group_id = p_group_id and h.player_id = m.player_id and not h.is_undone and h.played_at < pawl.now() - interval '7 days'
+            order by h.match_id desc limit 1), m.start_rating, m.rating),
+         (select count(*) from rating.groups g join rating.member o on o.group_id = g.id and o.is_present and o.games > 0
+            and o.games >= g.min_games where g.id = p_group_id)
+  from page m
+  cross join first f
+  join rating.groups g on g.id = p_group_id
+  join rating.rules r on r.id = g.rules_id
+  join rating.player p on p.id = m.player_id
+  left join rating.username n on n.player_id = m.player_id
+  order by m.rating desc, m.player_id
 $$;
 
 -- One player in numbers, computed from the history; no row: not seen in this group. streak: matches since the last other outcome, positive

@@ -47,6 +47,48 @@ begin
 end
 $$;
 
+-- The time zone that PostgreSQL knows by this name, or by its city; null: none.
+create or replace function rating.timezone_find (p_name text)
+  returns text
+  language sql stable security definer set search_path = rating, pg_temp
+as $$
+  select n.name from pg_timezone_names n
+  where lower(p_name) in (lower(n.name), lower(split_part(n.name, '/', -1))) and n.name !~ '^(posix|right)/' and n.name not in ('Factory', 'localtime')
+  order by lower(n.name) = lower(p_name) desc, length(n.name), n.name limit 1
+$$;
+
+create or replace function rating.group_timezone (p_group_id bigint)
+  returns text
+  language sql stable security definer set search_path = rating, pg_temp
+as $$
+  select g.timezone from rating.groups g where g.id = p_group_id
+$$;
+
+-- What clocks in the group's time zone show at these times, as microseconds of UTC. In UTC if the server does not know the zone, as after a
+-- restore on another one.
+create or replace function rating.group_times (p_group_id bigint, p_times bigint[])
+  returns table (ord integer, at bigint)
+  language plpgsql stable security definer set search_path = rating, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_timezone text := rating.group_timezone(p_group_id);
+begin
+  if 0 > any (p_times) or 253402300799999999 < any (p_times) then -- the end of the year 9999
+    raise exception 'times must be from 0 to 253402300799999999' using errcode = 'RT002';
+  end if;
+  begin
+    return query
+      select u.ord::integer, pawl.micros((timestamptz 'epoch' + u.at * interval '1 microsecond') at time zone v_timezone at time zone 'UTC')
+      from unnest(p_times) with ordinality u (at, ord) order by u.ord;
+    return;
+  exception when invalid_parameter_value then
+    null;
+  end;
+  return query select u.ord::integer, u.at from unnest(p_times) with ordinality u (at, ord) order by u.ord;
+end
+$$;
+
 -- One setting of a group, as text; null for a topic: anywhere.
 create or replace function rating.group_set (p_group_id bigint, p_name text, p_value text)
   returns void
@@ -82,11 +124,16 @@ begin
       when 'match_topic' then update rating.groups g set match_topic = p_value::bigint where g.id = p_group_id;
       when 'ranking_topic' then update rating.groups g set ranking_topic = p_value::bigint where g.id = p_group_id;
       when 'language' then update rating.groups g set language = p_value, is_language_set = true where g.id = p_group_id;
+      when 'timezone' then
+        if p_value is distinct from rating.timezone_find(p_value) then
+          raise invalid_parameter_value;
+        end if;
+        update rating.groups g set timezone = p_value where g.id = p_group_id;
       when 'is_published' then update rating.groups g set is_published = p_value::boolean where g.id = p_group_id;
       when 'is_active' then update rating.groups g set is_active = p_value::boolean where g.id = p_group_id;
       else raise exception 'there is no setting "%"', left(p_name, 60) using errcode = 'RT002';
     end case;
-  exception when check_violation or invalid_text_representation or numeric_value_out_of_range then
+  exception when check_violation or invalid_text_representation or invalid_parameter_value or numeric_value_out_of_range then
     raise exception '% must not be "%"', p_name, left(p_value, 60) using errcode = 'RT002';
   end;
 end

@@ -169,6 +169,25 @@ as $$
   cross join lateral rating.player_in_group(p_group_id, o.id) p
 $$;
 
+-- Which of these users, each in its group, has the name of another player who has played there: the numbers of their elements.
+create or replace function rating.namesakes (p_groups bigint[], p_users bigint[])
+  returns table (ord integer)
+  language plpgsql stable security definer set search_path = rating, pg_temp set plan = keyed_cached
+as $$
+#variable_conflict use_column
+begin
+  perform pawl.array_check('groups', p_groups, cardinality(p_groups), 'RT002'),
+          pawl.array_check('users', p_users, cardinality(p_groups), 'RT002');
+  return query
+    select u.ord::integer
+    from unnest(p_groups, p_users) with ordinality u (group_id, user_id, ord)
+    join rating.player p on p.user_id = u.user_id
+    where exists (select from rating.member o join rating.player q on q.id = o.player_id
+                  where o.group_id = u.group_id and o.games > 0 and q.id <> p.id and q.name = p.name)
+    order by u.ord;
+end
+$$;
+
 -- One more command of each of these players at p_ats (null, or a time that is yet to come: now), in a group, or in a private chat, which has the
 -- negative outside id of its user instead. Returns how many there were in the minute before, this one included. What is beyond p_per_player is
 -- not counted, except the first, so that a flood of one player leaves the group its limit. Rows that are more than two minutes older are
@@ -206,5 +225,24 @@ begin
       select i.group_id, i.player_id, i.at from item i where i.by_player <= p_per_player
     )
     select i.ord::integer, i.by_player + 1, i.by_group + 1 from item i;
+end
+$$;
+
+-- Would one more command of an author be within the limits? p_author: the outside id of a user, or the negative one of a chat in whose name it is
+-- written; 0: unknown. p_at: as in rating.usage_add. Counts nothing: rating.turns_open decides.
+create or replace function rating.usage_is_left (p_group_id bigint, p_author bigint, p_at timestamptz, p_per_player integer, p_per_group integer)
+  returns boolean
+  language plpgsql stable security definer set search_path = rating, pg_temp set plan = keyed_cached
+as $$
+declare
+  v_at timestamptz := least(p_at, pawl.now());
+  v_player bigint;
+begin
+  if p_author = -9223372036854775808 or p_at < '1970-01-01 00:00:00+00' then
+    raise exception 'author must have a negative, and the time must be from 1970 on' using errcode = 'RT002';
+  end if;
+  v_player := coalesce((select p.id from rating.player p where p.user_id = p_author), -abs(p_author));
+  return coalesce(count(*) < p_per_group and count(*) filter (where o.player_id = v_player) < p_per_player, false)
+  from rating.usage o where o.group_id = p_group_id and o.at > v_at - interval '1 minute' and o.at <= v_at;
 end
 $$;

@@ -27,6 +27,7 @@ begin
           pawl.array_check('asked_users', p_asked_users, v_asked, 'RT002'), pawl.array_check('asked_names', p_asked_names, v_asked, 'RT002');
   if v_count not between 1 and 1000 or v_seen > 200 * v_count or v_asked > 400 * v_count
      or 0 <> all (p_chats) is not true or array_position(p_counted, null) is not null
+     or -9223372036854775808 = any (p_authors) -- has no positive counterpart
      or (1 <= all (p_seen_turns || p_asked_turns) and v_count >= all (p_seen_turns || p_asked_turns)) is not true then
     raise exception 'chats must be 1 to 1000 numbers other than 0, each with at most 200 users who were seen and 400 who are asked for'
       using errcode = 'RT002';

@@ -3,7 +3,8 @@
 -- A chat gets one message per p_chat_ms, a group p_group_max per minute, all chats together p_all_max per second. A message that may be sent
 -- within p_wait_max_ms gets its time reserved, and the process waits for it. One that may not gets the time to wait, and reserves
 -- nothing. Since one message of a chat is sent at a time (order keys), that time is right unless others fill the bot's own rate.
--- A 429 moves the chat's next time to where the server says; other chats are not affected. Answers to button presses are chat 0: they have
+-- A 429 moves the chat's next time to where the server says; other chats are not affected, unless three chats get one within a second: then it is
+-- the bot itself that the server limits, and all wait. A time of more than a minute is that of a chat. Answers to button presses are chat 0: they have
 -- no rate of their own, count for the bot's, and a 429 for one of them holds up all.
 -- Lock order: rows of chats by id, then the bot's row of pawl.telegram_pace. All are held until the end of the statement.
 -- Errors: TG001 an argument is missing or out of range.
@@ -90,6 +91,51 @@ begin
 end
 $$;
 
+-- How long the other messages of a chat wait for its confirmations (outbox.sql): until the first of these is due, and one interval more. Null:
+-- none waits.
+create or replace function pawl.telegram_first_ms (p_bot_id bigint, p_chat_id bigint, p_chat_ms integer)
+  returns bigint
+  language plpgsql stable set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+declare
+  v_domain integer := pawl.domain_find(pawl.telegram_outbox(p_bot_id));
+  v_key text := pawl.telegram_key(p_chat_id, 6::smallint);
+  v_id bigint := (select t.id from pawl.order_turn t where t.domain_id = v_domain and t.order_key = v_key);
+  v_due timestamptz;
+begin
+  if v_id is null and not exists (select from pawl.ready r where r.domain_id = v_domain and r.order_key = v_key) then
+    return null;
+  end if;
+  v_due := (select d.due from pawl.delayed d where d.id = v_id);
+  return greatest(p_chat_ms, 200) + coalesce(greatest(0, ceil(extract(epoch from v_due - pawl.now()) * 1000)), 0);
+end
+$$;
+
+-- As pawl.telegram_pace, for one message. p_is_first: it is a confirmation; all others wait while one of the chat does.
+create or replace function pawl.telegram_pace_message (
+  p_bot_id bigint, p_chat_id bigint, p_is_first boolean, p_chat_ms integer, p_group_max integer, p_all_max integer, p_wait_max_ms integer)
+  returns table (chat_id bigint, wait_ms bigint, is_reserved boolean, refusals integer)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+begin
+  if p_is_first is null or p_chat_id is null then
+    raise exception 'chat_id and is_first must be given' using errcode = 'TG001';
+  end if;
+  chat_id := pawl.telegram_chat_now(p_bot_id, p_chat_id);
+  wait_ms := case when not p_is_first then pawl.telegram_first_ms(p_bot_id, chat_id, p_chat_ms) end;
+  is_reserved := false;
+  refusals := 0;
+  if wait_ms is null then
+    select t.chat_id, t.wait_ms, t.is_reserved, t.refusals into chat_id, wait_ms, is_reserved, refusals
+    from pawl.telegram_pace(p_bot_id, array[p_chat_id], p_chat_ms, p_group_max, p_all_max, p_wait_max_ms) t;
+  end if;
+  return next;
+end
+$$;
+
 -- As pawl.telegram_pace, for an answer to a button press. p_id: its command. is_expired: nothing is reserved, because its minute would be over
 -- before its time; a messenger shows an answer for seconds after the press, if at all.
 create or replace function pawl.telegram_pace_answer (p_bot_id bigint, p_id bigint, p_all_max integer, p_wait_max_ms integer)
@@ -127,7 +173,7 @@ as $$
 $$;
 
 -- The server answered 429. p_chat_id: 0 for an answer to a button press. p_retry_ms: as of pawl.telegram_wait_ms.
--- The chat gets nothing before that. Returns the time in milliseconds.
+-- The chat gets nothing before that, and after the third chat within a second no other one does. Returns the time in milliseconds.
 create or replace function pawl.telegram_limited (p_bot_id bigint, p_chat_id bigint, p_retry_ms bigint)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -135,6 +181,7 @@ as $$
 declare
   v_now timestamptz := pawl.now();
   v_wait_ms bigint;
+  v_pace pawl.telegram_pace;
 begin
   if (p_bot_id > 0 and p_chat_id is not null and p_retry_ms between 0 and 315360000000) is not true then
     raise exception 'bot_id must be from 1, chat_id given and retry_ms from 0 to 315360000000' using errcode = 'TG001';
@@ -144,6 +191,21 @@ begin
   returning pawl.telegram_wait_ms(p_retry_ms, c.refusals) into v_wait_ms;
   update pawl.telegram_chat c set next_free = greatest(c.next_free, v_now + v_wait_ms * interval '1 ms')
   where c.bot_id = p_bot_id and c.chat_id = p_chat_id;
+  insert into pawl.telegram_pace (bot_id, next_free)
+  select p_bot_id, '-infinity' where not exists (select from pawl.telegram_pace a where a.bot_id = p_bot_id)
+  on conflict (bot_id) do nothing;
+  select a.* into v_pace from pawl.telegram_pace a where a.bot_id = p_bot_id for update;
+  if v_now between v_pace.limited_since and v_pace.limited_since + interval '1 s' then
+    v_pace.limited_chats := array(select distinct c from unnest(v_pace.limited_chats || p_chat_id) c);
+  else
+    v_pace.limited_since := v_now;
+    v_pace.limited_chats := array[p_chat_id];
+  end if;
+  update pawl.telegram_pace a
+  set limited_since = v_pace.limited_since, limited_chats = v_pace.limited_chats[:3],
+      next_free = case when cardinality(v_pace.limited_chats) >= 3 and v_wait_ms <= 60000
+        then greatest(a.next_free, v_now + v_wait_ms * interval '1 ms') else a.next_free end
+  where a.bot_id = p_bot_id;
   return v_wait_ms;
 end
 $$;

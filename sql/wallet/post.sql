@@ -6,7 +6,8 @@
 --      concurrent requests with the same key, which lock the same wallets, see each other. Two bodies under one key that lock different
 --      wallets conflict at the unique key, and one of them is retried (40001).
 --   3. An operation is posted whole or not at all; its entries sum to zero in each asset (holds change no balance).
---   4. No operation takes a wallet's available amount (balance - held - floor) below zero.
+--   4. No operation that moves or holds money takes a wallet's available amount (balance - held - floor) below zero. Raising the floor may:
+--      then the wallet pays nothing until it has received enough, except for what was held before.
 --   5. A refusal for a reason in the ledger is kept under its key and returned to every repeat, whatever has changed since. What was
 --      never decided (unknown wallet, hold or transaction; a locked wallet; an invalid request) writes nothing.
 --   6. Rows are inserted, never updated; only a hold's row changes, once, when it ends. So the cost of a posting does not grow

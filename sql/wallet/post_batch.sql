@@ -1,12 +1,22 @@
 -- post_batch.sql - the core of wallet.post: operations of which none needs to see what another one wrote.
 -- Called by wallet.post, after its checks. Everything here runs with the rights of wallet.post.
 
+-- Legs in the one form in which they are kept and compared: HTTP names the asset of each, a caller in SQL may leave it out.
+create or replace function wallet.legs_named_all (p_request jsonb)
+  returns jsonb
+  language sql immutable
+as $$
+  select jsonb_set(p_request, '{legs}', (select jsonb_agg('{"asset": "CREDIT"}' || l.leg order by l.n)
+                                         from jsonb_array_elements(p_request -> 'legs') with ordinality l (leg, n)))
+$$;
+
 -- The request as it is kept: the keys that have no column, and whether the amount was left out.
 create or replace function wallet.request_of (p_kind text, p_amount bigint, p_request jsonb)
   returns jsonb
   language sql immutable
 as $$
-  select case when p_amount is null and p_kind in ('capture', 'refund') then coalesce(p_request, '{}') || '{"whole": true}'
+  select case when p_kind = 'multi' then wallet.legs_named_all(p_request)
+              when p_amount is null and p_kind in ('capture', 'refund') then coalesce(p_request, '{}') || '{"whole": true}'
               else nullif(p_request, '{}') end
 $$;
 
@@ -38,9 +48,10 @@ as $$
     when p_txn.asset_id is distinct from p_asset and p_kind <> 'multi' then 'asset' -- of many legs, their assets are compared
     when p_txn.wallet_id is distinct from p_main then 'owner'
     when p_txn.other_id is distinct from p_other then 'other'
+    when p_kind = 'multi' and wallet.legs_named_all(p_txn.request) -> 'legs' <> p_request -> 'legs' then 'legs' -- earlier versions kept them as given
     when p_txn.request is not distinct from p_request and p_txn.amount = coalesce(p_amount, p_txn.amount) then null
     when p_txn.amount <> p_amount or coalesce(p_txn.request ? 'whole', false) <> coalesce(p_request ? 'whole', false) then 'amount'
-    else (select k from unnest(array['legs', 'floor', 'expires_in_s', 'metadata']) with ordinality f (k, n)
+    else (select k from unnest(array['floor', 'expires_in_s', 'metadata']) with ordinality f (k, n)
           where p_txn.request -> k is distinct from p_request -> k order by n limit 1)
   end
 $$;
@@ -86,6 +97,7 @@ declare
   v_mains bigint[] := p_batch.mains;
   v_others bigint[] := p_batch.others;
   v_amounts bigint[] := p_batch.amounts;
+  v_refs bigint[] := p_batch.refs;
   v_requests jsonb[] := p_batch.requests;
   v_row record;
 begin
@@ -93,7 +105,8 @@ begin
     select a.emit_to, array_agg('wallet.posted'::text order by i.n, a.code) as types, array_agg(i.txn_id::text order by i.n, a.code) as txn_ids,
            array_agg(jsonb_strip_nulls(jsonb_build_object('txn_id', i.txn_id, 'kind', i.kind, 'asset', a.code,
              'amount', case when i.asset = l.asset_id and i.other is not null or l.moved = 0 then i.amount else l.moved end,
-             'owner', wallet.owner_of(i.main), 'other', wallet.owner_of(i.other), 'metadata', i.request -> 'metadata',
+             'owner', wallet.owner_of(i.main), 'other', wallet.owner_of(i.other),
+             'ref', (select t.txn_id from wallet.txn t where t.id = i.ref limit 1), 'metadata', i.request -> 'metadata',
              'at', pawl.iso(p_now))) order by i.n, a.code) as payloads
     from (select l.ord, w.asset_id, sum(greatest(l.amount, 0))::bigint as moved
           from unnest(p_legs.ords, p_legs.wallets, p_legs.amounts) l (ord, wallet, amount)
@@ -102,7 +115,7 @@ begin
     cross join lateral (select a.* from wallet.asset a where a.id = l.asset_id and a.emit_to is not null limit 1) a
     cross join lateral (
       select l.ord as n, v_txn_ids[l.ord] as txn_id, v_kinds[l.ord] as kind, v_assets[l.ord] as asset, v_mains[l.ord] as main,
-             v_others[l.ord] as other, v_amounts[l.ord] as amount, v_requests[l.ord] as request) i
+             v_others[l.ord] as other, v_amounts[l.ord] as amount, v_refs[l.ord] as ref, v_requests[l.ord] as request) i
     group by a.emit_to
   loop
     perform pawl.send(v_row.emit_to, v_row.types, v_row.payloads, p_correlation_ids => v_row.txn_ids, p_actor => 'wallet');

@@ -176,7 +176,8 @@ as $$
   where s.hash is distinct from v.hash
 $$;
 
--- What there is to do, in pieces of a fraction of a second each. work: rows to read, to report progress.
+-- What there is to do, in pieces of about 20,000 rows, a fraction of a second each. Only the sum of all balances is one piece, because it must
+-- be of one snapshot. work: rows to read, to report progress.
 -- Incremental: only what was sealed or posted since the last verification without a finding; wallets and holds are always
 -- looked at. If the chain does not begin with what was verified then, everything is.
 create or replace function wallet.verify_plan (p_incremental boolean default false)
@@ -200,11 +201,18 @@ begin
       from wallet.seal s where s.id > v_from group by (s.id - 1) / 20
     ), range as (
       select coalesce(lag(p.upto) over (order by p.last), v_after) as after, p.* from part p
+    ), tail as (
+      select coalesce(lag(b.upto) over (order by b.upto), v_sealed) as after, b.upto
+      from (select r.id from (select t.id, row_number() over (order by t.id) as n from wallet.txn t where t.id > v_sealed) r where r.n % 20000 = 0
+            union all select 9223372036854775807) b (upto)
+    ), held as ( -- the number of a hold is that of its transaction
+      select coalesce(lag(b.upto) over (order by b.upto), -1) as after, b.upto
+      from (select max(s.upto) from wallet.seal s group by (s.id - 1) / 20 union all select t.upto from tail t) b (upto)
     )
     select 'seals', r.first, r.last, r.rows from range r
     union all select 'txns', r.after, r.upto, r.rows from range r
-    union all select 'tail', v_sealed, 9223372036854775807, (select count(*) from wallet.txn t where t.id > v_sealed)
-    union all select 'holds', -1::bigint, 9223372036854775807, (select count(*) from wallet.hold)
+    union all select 'tail', t.after, t.upto, (select count(*) from wallet.txn x where x.id > t.after and x.id <= t.upto) from tail t
+    union all select 'holds', h.after, h.upto, (select count(*) from wallet.hold x where x.id > h.after and x.id <= h.upto) from held h
     union all select 'wallets', n - 1, n + 19999, (select count(*) from wallet.wallet w where w.id between n and n + 19999)
               from generate_series(1::bigint, coalesce((select max(w.id) from wallet.wallet w), 0), 20000) n
     union all select 'head', 0::bigint, 0::bigint, 0::bigint
@@ -224,6 +232,7 @@ begin
     when 'wallets' then return query select * from wallet.verify_wallets(p_low, p_high);
     when 'head' then return query select * from wallet.verify_head();
     when 'assets' then return query select * from wallet.verify_assets();
+    else raise exception 'step must be one of wallet.verify_plan, got %', coalesce('"' || left(p_step, 80) || '"', 'null') using errcode = 'QW001';
   end case;
 end
 $$;

@@ -117,22 +117,39 @@ static bool is_code(const LoadedProcess *found)
 static ErrorCode some_load(Api *api, Arena *arena, const ClaimedCommand *list, int count, LoadedProcess **ret_loaded,
                            int *ret_count, Error *reterr)
 {
-    int64_t  *ids  = arena_array(arena, int64_t, count);
+    int64_t  *ids = arena_array(arena, int64_t, count), *tokens = arena_array(arena, int64_t, count);
     ArenaMark mark = arena_mark(arena);
     ErrorCode code;
 
-    for (int i = 0; i < count; i++)
-        ids[i] = list[i].id;
-    code = process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, count, HISTORY_BYTES_MAX, ret_loaded, ret_count,
-                        reterr);
+    for (int i = 0; i < count; i++) {
+        ids[i]    = list[i].id;
+        tokens[i] = list[i].token;
+    }
+    code = process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, tokens, count, HISTORY_BYTES_MAX, ret_loaded,
+                        ret_count, reterr);
     if (code == ERR_LIMIT) {
         arena_rewind(arena, mark);
-        code = process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, 1, /* bytes_max= */ 1, ret_loaded,
+        code = process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, tokens, 1, /* bytes_max= */ 1, ret_loaded,
                             ret_count, reterr);
     }
     if (code == ERR_LIMIT)
         arena_rewind(arena, mark); /* what releases them needs memory, too */
     return code;
+}
+
+/* What was loaded of each. Those whose lease has ended meanwhile are dropped: another worker may have them. Returns how many are left. */
+static int found_match(ClaimedCommand *list, int count, const LoadedProcess *loaded, int loaded_count,
+                       const LoadedProcess **found)
+{
+    bool is_cut = loaded_count > 0 && loaded[loaded_count - 1].is_last;
+    int  kept   = 0;
+
+    for (int i = 0; i < count; i++) {
+        found[kept] = loaded_find(loaded, loaded_count, list[i].id);
+        if (found[kept] || is_cut)
+            list[kept++] = list[i];
+    }
+    return kept;
 }
 
 /* Runs on a thread that claims: one round trip more, for all that was claimed. */
@@ -147,11 +164,9 @@ static ErrorCode activations_load(ClaimWait *wait, Arena *arena, ClaimedCommand 
     if (code == ERR_LIMIT)
         return first_fail(api, arena, list, LARGE_TEXT, count, reterr);
     TRY(code);
-    for (int i = 0; i < *count; i++) {
-        found[i] = loaded_find(loaded, loaded_count, list[i].id);
-        if (!found[i] && (loaded_count == 0 || !loaded[loaded_count - 1].is_last))
-            return fail(reterr, ERR_INTERNAL, "process %s has no state", list[i].command_id);
-    }
+    *count = found_match(list, *count, loaded, loaded_count, found);
+    if (*count == 0)
+        return OK;
     TRY(others_release(api, arena, list, found, is_loaded, count, reterr));
     readable_count = *count;
     TRY(others_release(api, arena, list, found, is_code, count, reterr));
@@ -193,23 +208,71 @@ ErrorCode api_activation_claim(void *context, Request *request, Response *respon
 
 /* ---- report ---- */
 
+typedef struct {
+    Once       once; /* first: begin and write get its address */
+    Api       *api;
+    ReportCall reports;
+    LockCall   call;
+} Reported;
+
+static ErrorCode report_run(LockCall *call, Error *reterr)
+{
+    Reported *reported = call->context;
+
+    return process_report_run(&reported->reports, call->deadline, reterr);
+}
+
+static void report_begin(Once *once)
+{
+    Reported *reported = (Reported *)once;
+
+    reported->call = (LockCall){.run      = report_run,
+                                .deadline = reported->call.deadline,
+                                .on_done  = api_once_done,
+                                .context  = reported};
+    lock_calls_submit(reported->api->reports, &reported->call);
+}
+
+/* Reports whose locks were not granted until the deadline say so; the others have been written. */
+static ErrorCode report_write(Once *once, Response *response, Error *reterr)
+{
+    Reported *reported = (Reported *)once;
+    Writer    writer;
+
+    if (reported->call.code != OK && reported->reports.open_count == 0) {
+        *reterr = reported->call.error;
+        return reported->call.code;
+    }
+    writer_open(&writer, &response->body);
+    return activation_reports_write(&writer, reported->reports.reports, reported->reports.count,
+                                    reported->reports.arena, reterr);
+}
+
 ErrorCode api_activation_report(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api                    *api   = context;
-    Arena                  *arena = request_arena(request);
+    Api                    *api      = context;
+    Arena                  *arena    = request_arena(request);
+    Reported               *reported = arena_array(arena, Reported, 1);
     ActivationReportRequest given;
     const char             *queue;
     ProcessReport         **reports;
-    Wake                    wake = waker_wake(api->waker);
-    Writer                  writer;
 
     TRY(queue_read(request, &queue, reterr));
     TRY(api_body_read(request, &activation_report_table, &given, reterr));
     TRY(activation_reports_read(&given, arena, &reports, reterr));
-    TRY(process_report_each(api->pool, request_deadline(request), arena, request_capture(request, "domain"), &wake,
-                            reports, given.items.count, reterr));
-    writer_open(&writer, &response->body);
-    return activation_reports_write(&writer, reports, given.items.count, arena, reterr);
+    *reported = (Reported){
+        .once    = {.begin = report_begin, .write = report_write},
+        .api     = api,
+        .reports = {.pool    = api->pool,
+                    .lock_ms = API_LOCK_MS,
+                    .arena   = arena,
+                    .queue   = queue,
+                    .wake    = &api->wake,
+                    .reports = reports,
+                    .count   = given.items.count},
+        .call    = {.deadline = request_deadline(request)}
+    };
+    return api_once_submit(api, request, response, &reported->once, reterr);
 }
 
 /* ---- extend ---- */
@@ -218,14 +281,10 @@ ErrorCode api_activation_extend(void *context, Request *request, Response *respo
 {
     ExtendRequest given;
     const char   *queue;
-    LeaseVerdict *verdicts;
-    Writer        writer;
 
     TRY(queue_read(request, &queue, reterr));
     TRY(api_body_read(request, &activation_extend_table, &given, reterr));
-    TRY(api_leases_extend(context, request, queue, &given,
-                          given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT, &verdicts, reterr));
-    writer_open(&writer, &response->body);
-    activation_leases_write(&writer, given.items.items, verdicts, given.items.count);
-    return OK;
+    return api_extend_submit(context, request, response, queue, &given,
+                             given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT, activation_leases_write,
+                             reterr);
 }

@@ -5,12 +5,15 @@
  * The response is stored after the operation, in a transaction of its own. So the operations behind these routes are idempotent by
  * themselves (a decision about one command, a settle under a lease); the key adds that a late repeat does nothing at all.
  * Refusals are not stored: the same request may succeed later.
+ *
+ * For handlers that may wait (KEPT_HANDLER), and for those that suspend their request (api_once_submit).
  */
 #include <sodium.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "base/log.h"
+#include "http/suspend.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -58,21 +61,35 @@ static ErrorCode answer_find(Pool *pool, Request *request, const char *key, cons
     return OK;
 }
 
-/* The operation has committed, so its response is sent even if it could not be stored. */
-static void answer_keep(Pool *pool, Request *request, const char *key, const Response *response)
+static ErrorCode answer_keep(Pool *pool, Request *request, const char *key, const Response *response, Error *reterr)
 {
     TxOptions options = {.name     = "answer_keep",
                          .deadline = request_deadline(request),
+                         .lock_ms  = API_LOCK_MS,
                          .arena    = request_arena(request),
                          .keyed    = true};
-    Error     error;
     bool      kept;
 
-    if (db_call(pool, &options, sql_api_answer_keep,
-                DB_ARGS(db_uuid(key), request_hash(request), db_i32(response->status),
-                        db_text(text_string(&response->body))),
-                &db_bool_shape, &kept, &error) != OK)
-        log_error(LOG_WARN, "http", "a response could not be stored under its Idempotency-Key", &error);
+    return db_call(pool, &options, sql_api_answer_keep,
+                   DB_ARGS(db_uuid(key), request_hash(request), db_i32(response->status),
+                           db_text(text_string(&response->body))),
+                   &db_bool_shape, &kept, reterr);
+}
+
+/* The operation has committed, so its response is sent even if it could not be stored. */
+static void keep_failed(const Error *error)
+{
+    log_error(LOG_WARN, "http", "a response could not be stored under its Idempotency-Key", error);
+}
+
+static ErrorCode kept_use(const Kept *kept, Response *response, Error *reterr)
+{
+    if (!kept->is_same)
+        return fail(reterr, ERR_KEY_REUSED, "the Idempotency-Key was used for another request: use a new one");
+    response->status = kept->status;
+    text_append(&response->body, kept->body);
+    api_replayed_set(response);
+    return OK;
 }
 
 /* Run the handler, or send the response that is stored under the same key. */
@@ -80,21 +97,17 @@ static ErrorCode answer_once(Api *api, Request *request, RouteHandler *handler, 
 {
     const char *key;
     const Kept *kept;
+    Error       error = {0};
 
     TRY(api_key_own(request, &key, reterr));
     if (!key)
         return handler(api, request, response, reterr);
     TRY(answer_find(api->pool, request, key, &kept, reterr));
-    if (kept && !kept->is_same)
-        return fail(reterr, ERR_KEY_REUSED, "the Idempotency-Key was used for another request: use a new one");
-    if (kept) {
-        response->status = kept->status;
-        text_append(&response->body, kept->body);
-        api_replayed_set(response);
-        return OK;
-    }
+    if (kept)
+        return kept_use(kept, response, reterr);
     TRY(handler(api, request, response, reterr));
-    answer_keep(api->pool, request, key, response);
+    if (answer_keep(api->pool, request, key, response, &error) != OK)
+        keep_failed(&error);
     return OK;
 }
 
@@ -107,14 +120,105 @@ static ErrorCode answer_once(Api *api, Request *request, RouteHandler *handler, 
 KEPT_HANDLER(api_dead_letter_retry)
 KEPT_HANDLER(api_command_cancel)
 KEPT_HANDLER(api_batch_seal)
-KEPT_HANDLER(api_settle)
-KEPT_HANDLER(api_extend)
 KEPT_HANDLER(api_tsq_retry)
 KEPT_HANDLER(api_tsq_cancel)
 KEPT_HANDLER(api_tsq_complete)
-KEPT_HANDLER(api_activation_report)
-KEPT_HANDLER(api_activation_extend)
 KEPT_HANDLER(api_process_move)
 KEPT_HANDLER(api_process_retry)
 KEPT_HANDLER(api_process_cancel)
 KEPT_HANDLER(api_process_complete)
+
+/* ---- without a thread ---- */
+
+struct OnceState {
+    Once       *once;
+    Api        *api;
+    Request    *request;
+    Response   *response;
+    const char *key; /* NULL: there is none */
+    const Kept *kept;
+    LockCall    call; /* to find or keep the answer */
+    ErrorCode   code;
+    Error       error;
+};
+
+static ErrorCode find_run(LockCall *call, Error *reterr)
+{
+    OnceState *state = call->context;
+
+    return answer_find(state->api->pool, state->request, state->key, &state->kept, reterr);
+}
+
+static void find_done(void *context)
+{
+    OnceState *state = context;
+
+    state->code  = state->call.code;
+    state->error = state->call.error;
+    if (state->code == OK && state->kept)
+        state->code = kept_use(state->kept, state->response, &state->error);
+    if (state->code == OK && !state->kept)
+        state->once->begin(state->once);
+    else
+        request_resume(state->request);
+}
+
+static ErrorCode keep_run(LockCall *call, Error *reterr)
+{
+    OnceState *state = call->context;
+
+    return answer_keep(state->api->pool, state->request, state->key, state->response, reterr);
+}
+
+static void keep_done(void *context)
+{
+    OnceState *state = context;
+
+    if (state->call.code != OK)
+        keep_failed(&state->call.error);
+    request_resume(state->request);
+}
+
+static void state_submit(OnceState *state, ErrorCode (*run)(LockCall *, Error *), void (*on_done)(void *))
+{
+    state->call =
+        (LockCall){.run = run, .deadline = request_deadline(state->request), .on_done = on_done, .context = state};
+    lock_calls_submit(state->api->answers, &state->call);
+}
+
+void api_once_done(void *context)
+{
+    Once      *once  = context;
+    OnceState *state = once->state;
+
+    state->code = once->write(once, state->response, &state->error);
+    if (state->code == OK && state->key)
+        state_submit(state, keep_run, keep_done);
+    else
+        request_resume(state->request);
+}
+
+static ErrorCode once_end(void *context, Request *request, Response *response, Error *reterr)
+{
+    const OnceState *state = request_state(request);
+
+    (void)context, (void)response; /* it is filled */
+    if (state->code != OK)
+        *reterr = state->error;
+    return state->code;
+}
+
+ErrorCode api_once_submit(Api *api, Request *request, Response *response, Once *once, Error *reterr)
+{
+    OnceState *state = arena_array(request_arena(request), OnceState, 1);
+
+    *state = (OnceState){.once = once, .api = api, .request = request, .response = response};
+    TRY(api_key_own(request, &state->key, reterr));
+    once->state = state;
+    request_suspend(request, &(Suspend){.on_resume = once_end}, state);
+    if (state->key)
+        state_submit(state, find_run, find_done);
+    else
+        once->begin(once);
+    return OK;
+}

@@ -14,18 +14,21 @@
 #include "api/key.h"
 #include "api/ready.h"
 #include "bus/command.h"
+#include "bus/leases.h"
 #include "bus/send.h"
 #include "bus/waker.h"
 #include "bus/work_fields.h"
 #include "http/asset.h"
 #include "http/route.h"
 #include "ops/alert.h"
+#include "pg/lock_calls.h"
 #include "pg/pool.h"
 #include "telegram/intake.h"
 #include "wallet/ledger.h"
 
-/* How long a request waits for a row that another transaction has locked, with a connection of the pool; then it gets 503. */
-#define API_LOCK_MS 100
+/* How long one try of a request waits for a row that another transaction has locked. It holds a connection meanwhile, and is tried again until
+ * its deadline. */
+#define API_LOCK_MS 20
 
 typedef struct Api {
     Pool          *pool; /* the daemon's */
@@ -33,7 +36,11 @@ typedef struct Api {
     Alerts        *alerts;
     Sender        *sender;
     Ledger        *ledger;
+    Leases        *leases;
+    LockCalls     *decisions, *batches; /* of apart.c; of batches of commands */
+    LockCalls     *reports, *answers;   /* of processes in code; under an Idempotency-Key */
     Waker         *waker;
+    Wake           wake; /* waker's */
     Claims        *claims;
     Ready         *ready;
     Asset          openapi;
@@ -45,6 +52,7 @@ typedef struct Api {
 
 RouteHandler api_live, api_ready, api_metrics, api_alerts, api_openapi, api_problem;
 RouteHandler api_telegram_webhook;
+RouteCheck   api_telegram_webhook_head; /* the secret, before the body */
 RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete;
 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
@@ -53,8 +61,16 @@ RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
 /* The same, but a repeat under one Idempotency-Key gets the stored bytes. */
-RouteHandler api_dead_letter_retry_once, api_command_cancel_once, api_batch_seal_once, api_settle_once, api_extend_once;
+RouteHandler api_dead_letter_retry_once, api_command_cancel_once, api_batch_seal_once;
 RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
+
+/* The same, but apart from the executors: see apart.c. */
+RouteHandler api_dead_letter_retry_once_apart, api_dead_letter_delete_apart, api_command_cancel_once_apart;
+RouteHandler api_batch_seal_once_apart, api_policy_set_apart, api_policy_reset_apart;
+RouteHandler api_tsq_retry_once_apart, api_tsq_cancel_once_apart, api_tsq_complete_once_apart;
+RouteHandler api_process_define_apart, api_process_signal_apart, api_process_move_once_apart;
+RouteHandler api_process_retry_once_apart, api_process_cancel_once_apart, api_process_complete_once_apart;
+RouteHandler api_wallet_open_apart;
 
 RouteHandler api_rating_board, api_rating_history, api_rating_matches;
 RouteHandler api_process_define, api_process_versions, api_process_start, api_process_show, api_process_list,
@@ -62,7 +78,6 @@ RouteHandler api_process_define, api_process_versions, api_process_start, api_pr
 RouteHandler api_process_retry, api_process_cancel, api_process_complete;
 RouteHandler api_process_move, api_process_move_once;
 RouteHandler api_activation_claim, api_activation_report, api_activation_extend;
-RouteHandler api_activation_report_once, api_activation_extend_once;
 RouteHandler api_process_retry_once, api_process_cancel_once, api_process_complete_once;
 
 RouteHandler api_wallet_open, api_wallet_show, api_owner_wallets, api_entry_list, api_statement;
@@ -100,6 +115,8 @@ must_check ErrorCode api_moment_take(Request *request, const char *name, const c
 must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
 /* The text of the header, without its quotes; NULL: there is none. ERR_INVALID: more than 200 bytes or none. */
 must_check ErrorCode api_key_text(Request *request, const char **ret_text, Error *reterr);
+/* Is there such a header? */
+bool api_key_is_given(Request *request);
 /* The key under which this API key's response is stored, whatever the header's text is; NULL: there is no header. */
 must_check ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr);
 /* ERR_INVALID: there is a header. why: a clause. */
@@ -129,8 +146,25 @@ must_check ErrorCode api_decision_answer(Api *api, const char *noun, const char 
                                          Response *response, Error *reterr);
 /* A claim as the body asks for it; the caller adds the callbacks. In the request's arena. */
 ClaimWait *api_claim_wait(Request *request, const char *domain, const ClaimRequest *given, double lease_s_default);
-/* Extend leases of commands of the domain, up to now and lease_s. *ret_verdicts has one for each item. */
-must_check ErrorCode api_leases_extend(Api *api, Request *request, const char *domain, const ExtendRequest *given,
-                                       double lease_s, LeaseVerdict **ret_verdicts, Error *reterr);
+/* Suspend a request that extends leases of commands of the domain, up to now and lease_s; write writes its response. */
+typedef void         ExtendedWrite(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count);
+must_check ErrorCode api_extend_submit(Api *api, Request *request, Response *response, const char *domain,
+                                       const ExtendRequest *given, double lease_s, ExtendedWrite *write, Error *reterr);
+
+/* ---- answer.c: an operation that no thread waits for, and the header Idempotency-Key ---- */
+
+typedef struct Once      Once;
+typedef struct OnceState OnceState;
+struct Once {
+    /* Submits the operation, whose end calls api_once_done(once). It must not wait. */
+    void (*begin)(Once *once);
+    /* After its end, on the thread that ended it: its response, or its error. */
+    ErrorCode (*write)(Once *once, Response *response, Error *reterr);
+    OnceState *state; /* set by api_once_submit() */
+};
+/* The end of a handler: suspend the request, and begin the operation unless a response is stored under the request's key. `once` is in the
+ * request's arena. */
+must_check ErrorCode api_once_submit(Api *api, Request *request, Response *response, Once *once, Error *reterr);
+void                 api_once_done(void *once);
 
 #endif

@@ -9,9 +9,8 @@
 #include "base/writer.h"
 #include "bus/batch.h"
 #include "bus/send_fields.h"
-
-/* Longer than API_LOCK_MS: a twin of up to 8000 commands may just be committing. */
-#define BATCH_LOCK_MS 1000
+#include "http/suspend.h"
+#include "pg/lock_calls.h"
 
 /* ---- send ---- */
 
@@ -47,53 +46,110 @@ static ErrorCode batch_check(Request *request, const BatchRequest *given, SendIt
     return domain_check(request, last.domain, DOMAIN_SEND, reterr);
 }
 
-static ErrorCode batch_post(Api *api, Request *request, const BatchRequest *given, SendItem *list,
-                            const char **ret_batch_id, Error *reterr)
-{
-    Arena     *arena = request_arena(request);
-    BatchNew   batch = {given->batch_id, given->name, given->on_complete, given->open};
-    int        count = given->items.count;
-    SendItem **items = arena_array(arena, SendItem *, count + 1);
+typedef struct {
+    Api         *api;
+    Request     *request;
+    BatchRequest given;
+    SendItem    *list;
+    SendItem   **items;
+    const char  *batch_id;
+    LockCall     call;
+} BatchSending;
 
-    for (int i = 0; i < count; i++) {
-        if (!list[i].command_id && given->batch_id)
-            list[i].command_id = api_key_derive(arena, given->batch_id, i);
-        items[i] = &list[i];
+/* Each try sends the same ids. A twin of up to 8000 commands may just be committing, and the batch be locked. */
+static ErrorCode sending_run(LockCall *call, Error *reterr)
+{
+    BatchSending *sending = call->context;
+    Arena        *arena   = request_arena(sending->request);
+    ArenaMark     mark    = arena_mark(arena);
+    BatchNew      batch   = {sending->batch_id, sending->given.name, sending->given.on_complete, sending->given.open};
+    ErrorCode     code    = batch_send(sending->api->pool, call->deadline, API_LOCK_MS, arena, &batch, sending->items,
+                                       sending->given.items.count, &(const char *){NULL}, reterr);
+
+    if (code != OK)
+        arena_rewind(arena, mark);
+    return code;
+}
+
+static void sending_done(void *context)
+{
+    BatchSending *sending = context;
+
+    request_resume(sending->request);
+}
+
+/* An id that the client did not give is made here, before the first try. */
+static void ids_fill(BatchSending *sending)
+{
+    Arena *arena = request_arena(sending->request);
+    char   id[UUID_TEXT_SIZE];
+
+    sending->batch_id = sending->given.batch_id;
+    if (!sending->batch_id) {
+        uuid_new(id);
+        sending->batch_id = arena_text(arena, id);
     }
-    TRY(batch_send(api->pool, request_deadline(request), BATCH_LOCK_MS, arena, &batch, items, count, ret_batch_id,
-                   reterr));
+    sending->items = arena_array(arena, SendItem *, sending->given.items.count + 1);
+    for (int i = 0; i < sending->given.items.count; i++) {
+        SendItem *item = sending->items[i] = &sending->list[i];
+
+        if (item->command_id)
+            continue;
+        uuid_new(id);
+        item->command_id =
+            sending->given.batch_id ? api_key_derive(arena, sending->batch_id, i) : arena_text(arena, id);
+    }
+}
+
+static ErrorCode batch_end(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api                *api      = context;
+    const BatchSending *sending  = request_state(request);
+    int                 count    = sending->given.items.count;
+    bool                replayed = count > 0;
+    Writer              writer;
+
+    if (sending->call.code != OK) {
+        *reterr = sending->call.error;
+        return sending->call.code;
+    }
+    response->status = 201;
+    for (int i = 0; i < count; i++) {
+        waker_notify_sent(api->waker, &sending->list[i]);
+        replayed &= sending->list[i].code == OK && !sending->list[i].is_new;
+    }
+    if (replayed)
+        api_replayed_set(response);
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "batch_id", sending->batch_id);
+    writer_array(&writer, "items");
     for (int i = 0; i < count; i++)
-        waker_notify_sent(api->waker, &list[i]);
+        sent_write(&writer, &sending->list[i]);
+    writer_end(&writer);
+    writer_end(&writer);
     return OK;
 }
 
 ErrorCode api_command_batch(void *context, Request *request, Response *response, Error *reterr)
 {
-    BatchRequest given;
-    SendItem    *list;
-    const char  *batch_id;
-    bool         replayed;
-    Writer       writer;
+    Api          *api     = context;
+    BatchSending *sending = arena_array(request_arena(request), BatchSending, 1);
+    BatchRequest *given   = &sending->given;
 
-    TRY(api_body_read(request, &batch_table, &given, reterr));
-    TRY(api_key_take(request, "batch_id", &given.batch_id, reterr));
-    list = arena_array(request_arena(request), SendItem, given.items.count + 1);
-    TRY(batch_check(request, &given, list, reterr));
-    TRY(batch_post(context, request, &given, list, &batch_id, reterr));
-    response->status = 201;
-    replayed         = given.items.count > 0;
-    for (int i = 0; i < given.items.count; i++)
-        replayed &= list[i].code == OK && !list[i].is_new;
-    if (replayed)
-        api_replayed_set(response);
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "batch_id", batch_id);
-    writer_array(&writer, "items");
-    for (int i = 0; i < given.items.count; i++)
-        sent_write(&writer, &list[i]);
-    writer_end(&writer);
-    writer_end(&writer);
+    (void)response;
+    *sending = (BatchSending){.api = api, .request = request};
+    TRY(api_body_read(request, &batch_table, given, reterr));
+    TRY(api_key_take(request, "batch_id", &given->batch_id, reterr));
+    sending->list = arena_array(request_arena(request), SendItem, given->items.count + 1);
+    TRY(batch_check(request, given, sending->list, reterr));
+    ids_fill(sending);
+    sending->call = (LockCall){.run      = sending_run,
+                               .deadline = request_deadline(request),
+                               .on_done  = sending_done,
+                               .context  = sending};
+    request_suspend(request, &(Suspend){.on_resume = batch_end}, sending);
+    lock_calls_submit(api->batches, &sending->call);
     return OK;
 }
 

@@ -1,5 +1,5 @@
 /*
- * claims.c - groups that are due, groups that wait, and a few threads; see claims.h.
+ * claims.c - requests that wait in groups, and a few threads that claim for them; see claims.h.
  */
 #include "api/claims.h"
 
@@ -7,148 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/claims_internal.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/sync.h"
-#include "base/text.h"
 #include "bus/metric.h"
 #include "bus/release.h"
-#include "bus/waker.h"
 #include "pg/combiner.h"
 
-#define POLL_MS     1000
-#define EXPIRE_MS   20 /* between two searches for waits whose time is over */
-#define CALL_MS     10000
-#define GROUPS_KEPT 256
-#define NAME_MAX_   ((size_t)32 << 10) /* a domain and 100 types */
-#define THREADS_MAX 4
-
-typedef TAILQ_HEAD(WaitList, ClaimWait) WaitList;
-
-/* IDLE: without waiters. WAITING: in the order of poll_at. DUE: a thread takes it next. BUSY: a thread has it. */
-typedef enum { GROUP_IDLE, GROUP_WAITING, GROUP_DUE, GROUP_BUSY, GROUP_STATE_COUNT } GroupState;
-
-struct ClaimGroup {
-    Arena      *arena; /* of the names */
-    const char *name, *domain;
-    Claimer    *claimer;
-    GroupState  state;
-    WaitList    waits;
-    Mono        poll_at;
-    bool        notified; /* while it was busy */
-    Error       error;    /* why the last claim failed; code OK: it did not */
-    TAILQ_ENTRY(ClaimGroup) link;
-};
-typedef TAILQ_HEAD(GroupList, ClaimGroup) GroupList;
-
-/* Commands to be released. */
-typedef struct Undo Undo;
-struct Undo {
-    Arena          *arena;
-    ClaimedCommand *list;
-    int             count;
-    Undo           *next;
-};
-
-struct Claims {
-    Pool      *pool;
-    WakeMember local;
-    Mutex      mutex; /* guards the rest */
-    Cond       changed;
-    GroupList  groups[GROUP_STATE_COUNT];
-    int        idle_count;
-    Mono       expire_at; /* no wait's time is over before */
-    int64_t    number_last;
-    Undo      *undo;
-    bool       stopping, ending;
-    int        thread_count;
-    pthread_t  threads[THREADS_MAX];
-};
-
-/* ---- groups; all under the mutex ---- */
-
-static void group_free(ClaimGroup *group)
-{
-    claimer_free(group->claimer);
-    arena_free(group->arena);
-    free(group);
-}
-
-static void group_move(Claims *claims, ClaimGroup *group, GroupState state)
-{
-    TAILQ_REMOVE(&claims->groups[group->state], group, link);
-    claims->idle_count += (state == GROUP_IDLE) - (group->state == GROUP_IDLE);
-    group->state = state;
-    TAILQ_INSERT_TAIL(&claims->groups[state], group, link);
-    if (state == GROUP_DUE)
-        cond_signal(&claims->changed);
-    if (claims->idle_count > GROUPS_KEPT) {
-        ClaimGroup *oldest = TAILQ_FIRST(&claims->groups[GROUP_IDLE]);
-
-        TAILQ_REMOVE(&claims->groups[GROUP_IDLE], oldest, link);
-        claims->idle_count--;
-        group_free(oldest);
-    }
-}
-
-/* It has nothing to do right now: wait for the next poll, or be kept for its cursor. */
-static void group_settle(Claims *claims, ClaimGroup *group)
-{
-    if (TAILQ_EMPTY(&group->waits)) {
-        group_move(claims, group, GROUP_IDLE);
-        return;
-    }
-    group->poll_at = mono_plus_ms(clock_mono(), POLL_MS);
-    group_move(claims, group, GROUP_WAITING);
-}
-
-static void group_notify(Claims *claims, ClaimGroup *group)
-{
-    group->notified = true;
-    if (group->state == GROUP_WAITING)
-        group_move(claims, group, GROUP_DUE);
-}
-
-static const char *wait_name(const ClaimWait *wait, Text *text)
-{
-    text_init(text, /* arena= */ NULL, NAME_MAX_);
-    text_append(text, wait->domain);
-    for (int i = 0; i < wait->type_count; i++)
-        text_print(text, "\n%s", wait->types[i]);
-    return text_string(text);
-}
-
-static ClaimGroup *group_new(Claims *claims, const ClaimWait *wait, const char *name)
-{
-    ClaimGroup  *group = memory_new(1, sizeof *group);
-    const char **types;
-
-    group->arena  = arena_new(NAME_MAX_ * 4);
-    group->name   = arena_text(group->arena, name);
-    group->domain = arena_text(group->arena, wait->domain);
-    types         = arena_array(group->arena, const char *, wait->type_count + 1);
-    for (int i = 0; i < wait->type_count; i++)
-        types[i] = wait->types[i];
-    group->claimer = claimer_new(claims->pool, wait->domain, wait->type_count ? types : NULL, wait->worker);
-    TAILQ_INIT(&group->waits);
-    group->state = GROUP_IDLE;
-    TAILQ_INSERT_TAIL(&claims->groups[GROUP_IDLE], group, link);
-    claims->idle_count++;
-    return group;
-}
-
-static ClaimGroup *group_find(Claims *claims, const ClaimWait *wait)
-{
-    Text text   scoped_text = {0};
-    const char *name        = wait_name(wait, &text);
-    ClaimGroup *group;
-
-    for (int i = 0; i < GROUP_STATE_COUNT; i++)
-        TAILQ_FOREACH (group, &claims->groups[i], link)
-            if (strcmp(group->name, name) == 0)
-                return group;
-    return group_new(claims, wait, name);
-}
+#define EXPIRE_MS 20 /* between two searches for waits whose time is over */
+#define CALL_MS   10000
 
 /* ---- waits ---- */
 
@@ -296,13 +163,6 @@ static bool found_is_final(const Found *found)
     return found->code != OK && error_verdict(found->code) == VERDICT_FINAL;
 }
 
-static bool group_has_new(const ClaimGroup *group)
-{
-    const ClaimWait *last = TAILQ_LAST(&group->waits, WaitList);
-
-    return last && !last->tried;
-}
-
 /* Under the mutex, which it releases for the claim and for on_done. */
 static void group_serve(Claims *claims, ClaimGroup *group)
 {
@@ -310,7 +170,7 @@ static void group_serve(Claims *claims, ClaimGroup *group)
     int64_t    last = claims->number_last;
     bool       done;
 
-    group_move(claims, group, GROUP_BUSY);
+    claim_group_move(claims, group, GROUP_BUSY);
     group->notified = false;
     wait->running   = true;
     cond_signal(&claims->changed); /* another thread keeps the time meanwhile */
@@ -327,11 +187,7 @@ static void group_serve(Claims *claims, ClaimGroup *group)
     }
     if (claims->stopping)
         claims->expire_at = clock_mono();
-    if (!TAILQ_EMPTY(&group->waits) && !claims->stopping &&
-        (found.count > 0 || group->notified || group_has_new(group)))
-        group_move(claims, group, GROUP_DUE);
-    else
-        group_settle(claims, group);
+    claim_group_go_on(claims, group, found.count > 0);
     mutex_unlock(&claims->mutex);
     if (done)
         wait->on_done(wait->context);
@@ -350,7 +206,7 @@ static void group_refuse(Claims *claims, ClaimGroup *group)
         wait_leave(wait);
         TAILQ_INSERT_TAIL(&done, wait, link);
     }
-    group_settle(claims, group);
+    claim_group_settle(claims, group);
     mutex_unlock(&claims->mutex);
     waits_done(&done);
     mutex_lock(&claims->mutex);
@@ -373,17 +229,6 @@ static void undo_run(Claims *claims)
 
 /* ---- threads ---- */
 
-/* Under the mutex: polls that are due. Returns when the next thing is. */
-static Deadline polls_due(Claims *claims)
-{
-    ClaimGroup *group;
-    Mono        now = clock_mono();
-
-    while ((group = TAILQ_FIRST(&claims->groups[GROUP_WAITING])) != NULL && !mono_before(now, group->poll_at))
-        group_move(claims, group, GROUP_DUE);
-    return deadline_sooner((Deadline){claims->expire_at}, !group ? deadline_never() : (Deadline){group->poll_at});
-}
-
 static void *thread_body(void *context)
 {
     Claims *claims = context;
@@ -391,7 +236,6 @@ static void *thread_body(void *context)
     mutex_lock(&claims->mutex);
     while (!claims->ending) {
         WaitList done = TAILQ_HEAD_INITIALIZER(done);
-        Deadline next = polls_due(claims);
 
         if (deadline_passed((Deadline){claims->expire_at}))
             waits_expire(claims, &done);
@@ -401,17 +245,21 @@ static void *thread_body(void *context)
             mutex_lock(&claims->mutex);
         } else if (claims->undo) {
             undo_run(claims);
+        } else if (deadline_passed(claims_poll_at(claims))) {
+            claims_poll(claims);
         } else if (TAILQ_FIRST(&claims->groups[GROUP_DUE])) {
             ClaimGroup *group = TAILQ_FIRST(&claims->groups[GROUP_DUE]);
 
             if (TAILQ_EMPTY(&group->waits))
-                group_settle(claims, group);
+                claim_group_settle(claims, group);
             else if (pool_is_outdated(claims->pool))
                 group_refuse(claims, group);
             else
                 group_serve(claims, group);
         } else {
-            cond_wait(&claims->changed, &claims->mutex, deadline_sooner(next, (Deadline){claims->expire_at}));
+            Deadline next = deadline_sooner(claims_poll_at(claims), (Deadline){claims->expire_at});
+
+            cond_wait(&claims->changed, &claims->mutex, next);
         }
     }
     mutex_unlock(&claims->mutex);
@@ -428,7 +276,7 @@ static void domain_notify(void *context, const char *domain)
         for (ClaimGroup *group = TAILQ_FIRST(&claims->groups[i]), *next; group; group = next) {
             next = TAILQ_NEXT(group, link);
             if (!domain || strcmp(group->domain, domain) == 0)
-                group_notify(claims, group);
+                claim_group_notify(claims, group);
         }
 }
 
@@ -449,10 +297,10 @@ static bool wait_enter(Claims *claims, ClaimWait *wait)
     if (wait->canceled || claims->stopping)
         return false;
     wait->number = ++claims->number_last;
-    wait->group  = group_find(claims, wait);
+    wait->group  = claim_group_find(claims, wait);
     TAILQ_INSERT_TAIL(&wait->group->waits, wait, link);
     if (wait->group->state == GROUP_IDLE || wait->group->state == GROUP_WAITING)
-        group_move(claims, wait->group, GROUP_DUE);
+        claim_group_move(claims, wait->group, GROUP_DUE);
     return true;
 }
 
@@ -505,12 +353,13 @@ Claims *claims_new(Pool *pool, Listen *listen)
     pool_status(pool, &status);
     share             = combiner_share(status.size_max, 4);
     claims->pool      = pool;
+    claims->poll_ms   = POLL_MS;
     claims->expire_at = deadline_never().at;
     mutex_init(&claims->mutex);
     cond_init(&claims->changed);
     for (int i = 0; i < GROUP_STATE_COUNT; i++)
         TAILQ_INIT(&claims->groups[i]);
-    for (int i = 0; i < share && i < THREADS_MAX; i++)
+    for (int i = 0; i < share && i < CLAIMS_THREADS_MAX; i++)
         claims->threads[claims->thread_count++] = thread_start("claims", thread_body, claims);
     claims->local = (WakeMember){.pool = pool, .call = domain_notify, .context = claims};
     wake_join(&claims->local);
@@ -541,7 +390,7 @@ void claims_free(Claims *claims)
         for (ClaimGroup *group; (group = TAILQ_FIRST(&claims->groups[i])) != NULL;) {
             assert(TAILQ_EMPTY(&group->waits));
             TAILQ_REMOVE(&claims->groups[i], group, link);
-            group_free(group);
+            claim_group_free(group);
         }
     for (Undo *undo; (undo = claims->undo) != NULL;) { /* the database is unavailable by now: their leases expire */
         claims->undo = undo->next;

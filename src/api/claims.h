@@ -7,12 +7,13 @@
  *
  *     submitted -> group is due                        group is due -> claim for the first waiter
  *     notification of the domain -> group is due       found nothing -> all wait for the next poll, 1 s later
+ *     a poll found something for it -> group is due    a poll found nothing for it -> wait for the next one
  *
  * Invariants
  *   1. on_done comes exactly once for each submitted wait, under no lock. `until` bounds it, and the claim under way then.
  *   2. A wait that was canceled gets no commands: if a claim for it was under way, what it found is released, and no attempt counts.
- *   3. A notification makes only groups of its domain claim, once each. An idle group costs one claim a second, with any number
- *      of waiters. A wait takes no memory beyond itself, however often its group claims.
+ *   3. A notification makes only groups of its domain claim, once each. Idle groups cost one statement every POLL_MS for each thousand of
+ *      them, with any number of waiters. A wait takes no memory beyond itself, however often its group claims.
  *   4. While pool_is_outdated() nothing is claimed: waits end within a poll, with ERR_UNAVAILABLE.
  *   5. At most GROUPS_KEPT groups without waiters keep their cursor; the one not used for longest goes first.
  * Threads: any; claims_new() starts its own. Ownership: a wait is borrowed until claims_end(); its list lives until then.

@@ -36,7 +36,8 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
     TRY(api_body_read(request, &send_table, &given, reterr));
     TRY(api_key_take(request, "command_id", &given.command_id, reterr));
     TRY(domain_check(request, given.domain, DOMAIN_SEND, reterr));
-    *item = send_request_item(&given, request_principal(request));
+    *item          = send_request_item(&given, request_principal(request));
+    item->is_keyed = api_key_is_given(request);
     api_item_submit(context, request, item, send_end);
     return OK;
 }

@@ -40,7 +40,7 @@ ErrorCode api_command_cancel(void *context, Request *request, Response *response
     Decision       *made;
 
     TRY(decide_read(request, id, &given, reterr));
-    TRY(domain_check_id(api, request, id, DOMAIN_SEND, reterr));
+    TRY(domain_check_id(api, request, id, DOMAIN_CANCEL, reterr));
     TRY(command_cancel(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                        (CommandNames){ids, domains, 1}, given.reason, given.by, &made, reterr));
     return api_decision_answer(api, "command", id, made, response, reterr);

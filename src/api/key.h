@@ -8,8 +8,10 @@
  *   1. Neither the database nor the cache holds a token, and no message contains one.
  *   2. The admin token needs no database; it is compared by hash, in constant time.
  *   3. The cache is bounded: KEY_CACHE_SIZE verdicts, kept for 5 s. So a revoked key works for 5 s more at most. A flood
- *      of unknown tokens never evicts a live verdict about a known one, and costs 50 statements a second at most.
- *   4. While the database is unavailable, a key that it knew at most 65 s ago stays valid, so an outage denies no client
+ *      of unknown tokens never evicts a verdict about a known one, and costs 50 statements a second at most.
+ *   4. No thread waits for a lookup. Keys that the cache knows are looked up again beside all others, so they wait for no unknown
+ *      token; of those at most UNKNOWN_MAX wait, and more are refused (ERR_BUSY).
+ *   5. While the database is unavailable, a key that it knew at most 65 s ago stays valid, so an outage denies no client
  *      access. A key is never valid beyond its own expiry, which the database's clock decides.
  * Threads: any. Ownership: key_cache_free() frees.
  */
@@ -23,14 +25,15 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "http/route.h"
+#include "http/token.h"
 #include "pg/pool.h"
 #include "pg/query.h"
 
-#define KEY_TOKEN_SIZE 49      /* with the NUL */
-#define KEY_NAME_SIZE  64      /* with the NUL */
+#define KEY_TOKEN_SIZE 49 /* with the NUL */
+#define KEY_NAME_SIZE  TOKEN_NAME_SIZE
 #define KEY_NAME_ADMIN "admin" /* of the admin's token; no key has it */
 #define KEY_CACHE_SIZE 1024
+#define UNKNOWN_MAX    1000
 #define KEY_LIST_MAX   1000
 
 /* clang-format off */
@@ -75,9 +78,8 @@ typedef struct KeyCache KeyCache;
 KeyCache *key_cache_new(Pool *pool, const char *admin_token);
 void      key_cache_free(KeyCache *cache);
 SCOPED(KeyCache, key_cache_free)
-/* A ServerAuth. ret_name holds KEY_NAME_SIZE bytes. ERR_NO_TOKEN: unknown, revoked or expired. try_cache: read the cache
- * only, ERR_BUSY when it has no entry. Else the codes of a query. */
-must_check ErrorCode key_cache_check(KeyCache *cache, const char *token, bool try_cache, Deadline deadline,
-                                     Scope *ret_scopes, char *ret_name, Error *reterr);
+/* As ServerAuth and ServerAuthSubmit. Besides their codes those of a query. */
+bool key_cache_get(KeyCache *cache, TokenCheck *check);
+void key_cache_submit(KeyCache *cache, TokenCheck *check);
 
 #endif

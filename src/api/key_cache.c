@@ -1,11 +1,13 @@
 /*
  * key_cache.c - verdicts about tokens, cached for a few seconds; the invariants are in key.h.
  *
- * What is not cached is looked up through a combiner: one statement for all tokens that are queued. While some of
- * them are unknown, the next lookup waits a moment: unknown tokens cost at most 50 statements per second.
+ * What is not cached is looked up through one of two combiners: one statement for all tokens that are queued there. Known keys, whose
+ * verdict has become old, have one of their own. In that of the others, after a batch with unknown tokens the next one waits a
+ * moment: unknown tokens cost at most 50 statements per second.
  *
  * Buckets of a few entries, chosen by the hash, which is as good as random. In a full bucket the least useful
- * entry is evicted: first an expired one, then one about an unknown token, then the oldest.
+ * entry is evicted: first one about an unknown token, then the oldest. An unknown token evicts no known one, however old: it is what
+ * tells a client that comes back after some minutes from one that is not known.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +38,29 @@ typedef struct {
     char    name[KEY_NAME_SIZE];
 } Entry;
 
+/* A batch of it is looked up at a time. */
+typedef struct {
+    KeyCache *cache;
+    Combiner *combiner;
+    Mono      unknown_at; /* of `unknown`: when the last batch with an unknown token ended; .ns 0: there was none */
+} LookupQueue;
+
 struct KeyCache {
-    Pool     *pool;
-    Combiner *lookups;
-    bool      has_admin;
-    KeyHash   admin;
-    Mutex     mutex;      /* guards the rest */
-    Mono      unknown_at; /* when the last lookup with an unknown token ended */
-    Entry     buckets[BUCKET_COUNT][BUCKET_SIZE];
+    Pool       *pool;
+    LookupQueue known, unknown;
+    bool        has_admin;
+    KeyHash     admin;
+    Mutex       mutex; /* guards the rest */
+    Entry       buckets[BUCKET_COUNT][BUCKET_SIZE];
 };
+
+/* In the arena of its check. */
+typedef struct {
+    KeyCache   *cache;
+    TokenCheck *check;
+    Entry       before; /* what was cached */
+    Entry       asked;  /* its hash is given, the rest is the verdict */
+} Lookup;
 
 /* clang-format off */
 #define FOUND_COLUMNS(X, T) \
@@ -90,7 +106,7 @@ static bool cache_get(KeyCache *cache, const KeyHash *hash, Entry *ret_entry)
 static int64_t entry_worth(const Entry *entry)
 {
     int64_t age_ms = entry_age_ms(entry);
-    int class      = !entry->used || age_ms > FRESH_MS + GRACE_MS ? 0 : entry->scopes == SCOPE_NONE ? 1 : 2;
+    int class      = !entry->used ? 0 : entry->scopes == SCOPE_NONE ? 1 : 2;
 
     return class * (int64_t)1000000000 - (age_ms < 999999999 ? age_ms : 999999999);
 }
@@ -113,20 +129,17 @@ static void cache_put(KeyCache *cache, const Entry *entry)
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&cache->mutex);
     Entry                      *victim = victim_of(bucket_of(cache, &entry->hash), &entry->hash);
 
-    /* An unknown token does not evict one that is known and in use. */
-    if (entry->scopes != SCOPE_NONE || victim->scopes == SCOPE_NONE || entry_age_ms(victim) > FRESH_MS + GRACE_MS ||
-        hash_is_equal(&victim->hash, &entry->hash))
+    if (entry->scopes != SCOPE_NONE || victim->scopes == SCOPE_NONE || hash_is_equal(&victim->hash, &entry->hash))
         *victim = *entry;
 }
 
 /* ---- lookups ---- */
 
 /* Bounds the statements that requests with unknown tokens cause. */
-static void lookups_pace(KeyCache *cache)
+static void queue_pace(const LookupQueue *queue)
 {
-    mutex_lock(&cache->mutex);
-    int64_t ago_ms = cache->unknown_at.ns ? mono_ms_between(cache->unknown_at, clock_mono()) : UNKNOWN_MS;
-    mutex_unlock(&cache->mutex);
+    int64_t ago_ms = queue->unknown_at.ns ? mono_ms_between(queue->unknown_at, clock_mono()) : UNKNOWN_MS;
+
     if (ago_ms < UNKNOWN_MS)
         clock_sleep_ms((int)(UNKNOWN_MS - ago_ms));
 }
@@ -140,55 +153,95 @@ static ErrorCode found_take(Entry *entry, const Found *found, Error *reterr)
     return OK;
 }
 
-/* Each of the entries has its hash; a verdict of either kind fills the rest. */
-static ErrorCode lookups_run(void *context, void **entries, int count, Deadline deadline, Error *reterr)
+static DbArg lookups_hashes(void *const *lookups, int count, Arena *arena)
 {
-    KeyCache                 *cache = context;
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
-    TxOptions options  = {.name = "key_find", .deadline = deadline, .arena = arena, .read_only = true, .prompt = true};
     const char **hexes = arena_array(arena, const char *, count);
-    void        *rows;
-    int          found;
 
-    lookups_pace(cache);
-    Mono asked_at = clock_mono();
     for (int i = 0; i < count; i++) {
-        char *hex = arena_array(arena, char, 2 * sizeof(KeyHash) + 1);
+        const Lookup *lookup = lookups[i];
+        char         *hex    = arena_array(arena, char, 2 * sizeof(KeyHash) + 1);
 
-        hexes[i] = sodium_bin2hex(hex, 2 * sizeof(KeyHash) + 1, ((Entry *)entries[i])->hash.bytes, sizeof(KeyHash));
+        hexes[i] = sodium_bin2hex(hex, 2 * sizeof(KeyHash) + 1, lookup->asked.hash.bytes, sizeof(KeyHash));
     }
-    TRY(db_call_many(cache->pool, &options, sql_api_key_find, DB_ARGS(db_texts(arena, hexes, count)), &found_shape,
-                     &rows, &found, reterr));
+    return db_texts(arena, hexes, count);
+}
+
+/* A verdict of either kind fills the rest of `asked`. */
+static ErrorCode lookups_run(void *context, void **lookups, int count, Deadline deadline, Error *reterr)
+{
+    LookupQueue              *queue = context;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    TxOptions options = {.name = "key_find", .deadline = deadline, .arena = arena, .read_only = true, .prompt = true};
+    void     *rows;
+    int       found;
+
+    queue_pace(queue);
+    Mono asked_at = clock_mono();
+    TRY(db_call_many(queue->cache->pool, &options, sql_api_key_find, DB_ARGS(lookups_hashes(lookups, count, arena)),
+                     &found_shape, &rows, &found, reterr));
     for (int i = 0; i < count; i++) {
-        Entry *entry = entries[i];
+        Entry *entry = &((Lookup *)lookups[i])->asked;
 
         *entry = (Entry){.hash = entry->hash, .asked_at = asked_at, .used = true};
     }
-    for (int i = 0; i < found; i++)
-        TRY(found_take(entries[((const Found *)rows)[i].ord - 1], &((const Found *)rows)[i], reterr));
-    mutex_lock(&cache->mutex);
-    if (found < count)
-        cache->unknown_at = clock_mono();
-    mutex_unlock(&cache->mutex);
+    for (int i = 0; i < found; i++) {
+        const Found *row = &((const Found *)rows)[i];
+
+        TRY(found_take(&((Lookup *)lookups[row->ord - 1])->asked, row, reterr));
+    }
+    if (queue == &queue->cache->unknown && found < count)
+        queue->unknown_at = clock_mono();
     return OK;
 }
 
-static ErrorCode entry_answer(const Entry *entry, Scope *ret_scopes, char *ret_name, Error *reterr)
+/* Into the check. */
+static void entry_answer(const Entry *entry, TokenCheck *check)
 {
-    if (entry->scopes == SCOPE_NONE || (entry->expires && !mono_before(clock_mono(), entry->expires_at)))
-        return fail(reterr, ERR_NO_TOKEN, "token is unknown, revoked or expired");
-    *ret_scopes = entry->scopes;
-    memcpy(ret_name, entry->name, sizeof entry->name);
-    return OK;
+    if (entry->scopes == SCOPE_NONE || (entry->expires && !mono_before(clock_mono(), entry->expires_at))) {
+        fail(&check->error, ERR_NO_TOKEN, "token is unknown, revoked or expired");
+        return;
+    }
+    check->error  = (Error){0};
+    check->scopes = entry->scopes;
+    memcpy(check->name, entry->name, sizeof entry->name);
+}
+
+static bool entry_is_known(const Entry *entry)
+{
+    return entry->used && entry->scopes != SCOPE_NONE;
+}
+
+static void lookup_done(void *context, const Error *error)
+{
+    const Lookup *lookup = context;
+    TokenCheck   *check  = lookup->check;
+
+    if (error->code == OK) {
+        cache_put(lookup->cache, &lookup->asked);
+        entry_answer(&lookup->asked, check);
+    } else if (entry_is_known(&lookup->before) && entry_age_ms(&lookup->before) <= FRESH_MS + GRACE_MS) {
+        /* While the database is unavailable a known key stays valid; for an unknown one there is no verdict. */
+        entry_answer(&lookup->before, check);
+    } else {
+        check->error = *error;
+    }
+    check->on_done(check->context);
+}
+
+static void queue_open(LookupQueue *queue, KeyCache *cache, int queue_max)
+{
+    queue->cache    = cache;
+    queue->combiner = combiner_new(&(CombinerOptions){
+        .run = lookups_run, .context = queue, .slots_max = 1, .batch_max = LOOKUPS_MAX, .queue_max = queue_max});
 }
 
 KeyCache *key_cache_new(Pool *pool, const char *admin_token)
 {
     KeyCache *cache = memory_new(1, sizeof *cache);
 
-    cache->pool    = pool;
-    cache->lookups = combiner_new(
-        &(CombinerOptions){.run = lookups_run, .context = cache, .slots_max = 1, .batch_max = LOOKUPS_MAX});
+    cache->pool = pool;
+    queue_open(&cache->known, cache, /* queue_max= */ 0);
+    queue_open(&cache->unknown, cache, UNKNOWN_MAX);
     if (admin_token) {
         cache->has_admin = true;
         cache->admin     = key_hash(admin_token);
@@ -199,37 +252,38 @@ KeyCache *key_cache_new(Pool *pool, const char *admin_token)
 
 void key_cache_free(KeyCache *cache)
 {
-    combiner_free(cache->lookups);
+    combiner_free(cache->known.combiner);
+    combiner_free(cache->unknown.combiner);
     mutex_done(&cache->mutex);
     free(cache);
 }
 
-ErrorCode key_cache_check(KeyCache *cache, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
-                          char *ret_name, Error *reterr)
+bool key_cache_get(KeyCache *cache, TokenCheck *check)
 {
-    KeyHash   hash  = key_hash(token);
-    Entry     entry = {0}, asked = {.hash = hash};
-    ErrorCode code;
+    KeyHash hash  = key_hash(check->token);
+    Entry   entry = {0};
 
     if (cache->has_admin && hash_is_equal(&cache->admin, &hash)) {
-        *ret_scopes = SCOPE_ALL;
-        snprintf(ret_name, KEY_NAME_SIZE, "%s", KEY_NAME_ADMIN);
-        return OK;
+        check->scopes = SCOPE_ALL;
+        snprintf(check->name, sizeof check->name, "%s", KEY_NAME_ADMIN);
+        return true;
     }
-    if (!key_token_is_ours(token))
-        return fail(reterr, ERR_NO_TOKEN, "token is unknown, revoked or expired");
-    bool is_cached = cache_get(cache, &hash, &entry);
-    if (is_cached && entry_age_ms(&entry) <= FRESH_MS)
-        return entry_answer(&entry, ret_scopes, ret_name, reterr);
-    if (try_cache)
-        return fail(reterr, ERR_BUSY, "token is not in the cache");
-    code = combiner_run(cache->lookups, &asked, deadline, reterr);
-    if (code == OK) {
-        cache_put(cache, &asked);
-        return entry_answer(&asked, ret_scopes, ret_name, reterr);
+    if (!key_token_is_ours(check->token)) {
+        fail(&check->error, ERR_NO_TOKEN, "token is unknown, revoked or expired");
+        return true;
     }
-    /* While the database is unavailable a known key stays valid; for an unknown one there is no verdict. */
-    if (is_cached && entry.scopes != SCOPE_NONE && entry_age_ms(&entry) <= FRESH_MS + GRACE_MS)
-        return entry_answer(&entry, ret_scopes, ret_name, reterr);
-    return code;
+    if (!cache_get(cache, &hash, &entry) || entry_age_ms(&entry) > FRESH_MS)
+        return false;
+    entry_answer(&entry, check);
+    return true;
+}
+
+void key_cache_submit(KeyCache *cache, TokenCheck *check)
+{
+    Lookup *lookup = arena_array(check->arena, Lookup, 1);
+
+    *lookup = (Lookup){.cache = cache, .check = check, .asked = {.hash = key_hash(check->token)}};
+    (void)cache_get(cache, &lookup->asked.hash, &lookup->before);
+    combiner_submit(entry_is_known(&lookup->before) ? cache->known.combiner : cache->unknown.combiner, lookup,
+                    check->deadline, lookup_done);
 }

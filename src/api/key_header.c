@@ -77,6 +77,11 @@ ErrorCode api_key_take(Request *request, const char *field, const char **id, Err
     return OK;
 }
 
+bool api_key_is_given(Request *request)
+{
+    return request_header(request, "Idempotency-Key") != NULL;
+}
+
 ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr)
 {
     const char *text;
@@ -88,7 +93,7 @@ ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr)
 
 ErrorCode api_key_refuse(Request *request, const char *why, Error *reterr)
 {
-    if (request_header(request, "Idempotency-Key"))
+    if (api_key_is_given(request))
         return fail(reterr, ERR_INVALID, "header \"Idempotency-Key\" is not allowed here: %s", why);
     return OK;
 }

@@ -32,8 +32,8 @@ ErrorCode api_policy_set(void *context, Request *request, Response *response, Er
 
     TRY(api_body_read(request, &policy_table, &given, reterr));
     TRY(policy_request_delays(&given, delays_ms, &count, reterr));
-    TRY(retry_policy_set(api->pool, request_deadline(request), request_capture(request, "domain"), given.type,
-                         delays_ms, count, given.order_key, reterr));
+    TRY(retry_policy_set(api->pool, request_deadline(request), API_LOCK_MS, request_capture(request, "domain"),
+                         given.type, delays_ms, count, given.order_key, reterr));
     return api_policy_show(context, request, response, reterr);
 }
 
@@ -41,7 +41,7 @@ ErrorCode api_policy_reset(void *context, Request *request, Response *response, 
 {
     Api *api = context;
 
-    TRY(retry_policy_set(api->pool, request_deadline(request), request_capture(request, "domain"),
+    TRY(retry_policy_set(api->pool, request_deadline(request), API_LOCK_MS, request_capture(request, "domain"),
                          request_query(request, "type"), NULL, 0, NULL, reterr));
     return api_policy_show(context, request, response, reterr);
 }

@@ -3,6 +3,7 @@
  */
 #include "api/api.h"
 #include "base/problem.h"
+#include "http/suspend.h"
 #include "wallet/batch_fields.h"
 
 /* The header's key is that of all items that have none of their own. */
@@ -49,30 +50,47 @@ static void write_taken_back(Writer *writer, WalletItem *const *items, int refus
     writer_text(writer, "instance", instance);
 }
 
+static ErrorCode batch_end(void *context, Request *request, Response *response, Error *reterr)
+{
+    const LedgerMany *batch = request_state(request);
+    Writer            writer;
+
+    (void)context;
+    if (batch->call.code != OK) {
+        *reterr = batch->call.error;
+        return batch->call.code;
+    }
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    if (batch->atomic && batch->refused >= 0) {
+        response->status = error_http(ERR_CONFLICT);
+        response->type   = "application/problem+json";
+        write_taken_back(&writer, batch->items, batch->refused, request_id(request));
+    }
+    if (all_replayed(batch->items, batch->count))
+        api_replayed_set(response);
+    wallet_verdicts_write(&writer, batch->items, batch->count);
+    writer_end(&writer);
+    return OK;
+}
+
 ErrorCode api_transfer_batch(void *context, Request *request, Response *response, Error *reterr)
 {
     Api               *api   = context;
     Arena             *arena = request_arena(request);
+    LedgerMany        *batch = arena_array(arena, LedgerMany, 1);
     WalletBatchRequest given;
-    WalletItem       **items;
-    int                refused;
-    Writer             writer;
 
+    (void)response;
     TRY(api_body_read(request, &wallet_batch_table, &given, reterr));
-    items = arena_array(arena, WalletItem *, given.items.count);
-    TRY(items_take(request, &given, items, reterr));
-    TRY(wallet_post_many(api->pool, request_deadline(request), arena, items, given.items.count, given.atomic, &refused,
-                         reterr));
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    if (given.atomic && refused >= 0) {
-        response->status = error_http(ERR_CONFLICT);
-        response->type   = "application/problem+json";
-        write_taken_back(&writer, items, refused, request_id(request));
-    }
-    if (all_replayed(items, given.items.count))
-        api_replayed_set(response);
-    wallet_verdicts_write(&writer, items, given.items.count);
-    writer_end(&writer);
+    *batch       = (LedgerMany){.count   = given.items.count,
+                                .atomic  = given.atomic,
+                                .arena   = arena,
+                                .on_done = request_resume,
+                                .context = request};
+    batch->items = arena_array(arena, WalletItem *, given.items.count);
+    TRY(items_take(request, &given, batch->items, reterr));
+    request_suspend(request, &(Suspend){.on_resume = batch_end}, batch);
+    ledger_submit_many(api->ledger, request_deadline(request), batch);
     return OK;
 }

@@ -26,7 +26,8 @@ ErrorCode api_process_define(void *context, Request *request, Response *response
     scoped(arena_free) Arena *arena = arena_new(DEFINITION_ARENA_BYTES(DEFINITION_BYTES_MAX));
 
     TRY(definition_parse("definition", body, size, arena, &definition, reterr));
-    TRY(process_define(api->pool, request_deadline(request), definition, request_principal(request), &defined, reterr));
+    TRY(process_define(api->pool, request_deadline(request), API_LOCK_MS, definition, request_principal(request),
+                       &defined, reterr));
     writer_open(&writer, &response->body);
     process_defined_write(&writer, definition, &defined);
     return OK;
@@ -57,7 +58,8 @@ ErrorCode api_process_start(void *context, Request *request, Response *response,
     TRY(api_key_take(request, "process_id", &given.process_id, reterr));
     TRY(process_start_item(arena, given.type, given.state, given.process_id, given.domain, item, reterr));
     TRY(process_start_deadline(arena, given.deadline, given.on_deadline, item, reterr));
-    item->actor = request_principal(request);
+    item->actor    = request_principal(request);
+    item->is_keyed = api_key_is_given(request);
     api_item_submit(context, request, item, start_end);
     return OK;
 }
@@ -183,7 +185,7 @@ ErrorCode api_process_signal(void *context, Request *request, Response *response
     response->status = 201;
     response_header(response, "Pawl-Status", signaled.verdict);
     writer_open(&writer, &response->body);
-    process_signaled_write(&writer, id, &signal, NULL);
+    process_signaled_write(&writer, request_arena(request), id, &signal, &signaled, /* with_verdict= */ false);
     return OK;
 }
 

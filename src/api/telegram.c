@@ -20,19 +20,26 @@ static bool secret_is_right(const char *given, const char *secret)
     return sodium_memcmp(a, b, sizeof a) == 0;
 }
 
-ErrorCode api_telegram_webhook(void *context, Request *request, Response *response, Error *reterr)
+ErrorCode api_telegram_webhook_head(void *context, Request *request, Error *reterr)
 {
-    Api        *api   = context;
+    const Api  *api   = context;
     const char *given = request_header(request, SECRET_HEADER);
-    size_t      size;
-    const char *body = request_body(request, &size);
-    char        domain[TELEGRAM_DOMAIN_SIZE];
-    bool        is_new;
 
     if (!api->telegram_secret)
         return fail(reterr, ERR_NOT_FOUND, "no webhook is set up: PAWL_TELEGRAM_MODE must be webhook");
     if (!given || !secret_is_right(given, api->telegram_secret))
         return fail(reterr, ERR_NO_TOKEN, "header " SECRET_HEADER " must be PAWL_TELEGRAM_WEBHOOK_SECRET");
+    return OK;
+}
+
+ErrorCode api_telegram_webhook(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api        *api = context;
+    size_t      size;
+    const char *body = request_body(request, &size);
+    char        domain[TELEGRAM_DOMAIN_SIZE];
+    bool        is_new;
+
     TRY(telegram_intake_one(&api->telegram, body, size,
                             deadline_sooner(request_deadline(request), deadline_in_ms(STORE_MS)),
                             request_arena(request), &is_new, reterr));

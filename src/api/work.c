@@ -41,7 +41,7 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
         "each claim leases other commands, and those of a lost response are queued again when their leases expire",
         reterr));
     TRY(domain_check(request, domain, DOMAIN_WORK, reterr));
-    TRY(api_body_read(request, &claim_table, &given, reterr));
+    TRY(api_body_read_if_any(request, &claim_table, &given, reterr));
     wait        = api_claim_wait(request, domain, &given, CLAIM_LEASE_S_DEFAULT);
     wait->write = claim_write;
     claims_suspend(api->claims, request, wait);
@@ -50,72 +50,140 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
 
 /* ---- settle ---- */
 
+typedef struct {
+    Once          once; /* first: begin and write get its address */
+    Api          *api;
+    SettleRequest given;
+    SettleItem  **open;
+    SettleCall    call;
+} Settling;
+
+static void settle_begin(Once *once)
+{
+    Settling *settling = (Settling *)once;
+
+    leases_settle(settling->api->leases, &settling->call, settling->open);
+}
+
+static ErrorCode settle_write(Once *once, Response *response, Error *reterr)
+{
+    const Settling   *settling = (const Settling *)once;
+    const SettleCall *call     = &settling->call;
+    Writer            writer;
+
+    if (call->code != OK) {
+        *reterr = call->error;
+        return call->code;
+    }
+    for (int i = 0; i < call->count; i++)
+        if (call->items[i]->code == OK)
+            settle_count(call->items[i]);
+    writer_open(&writer, &response->body);
+    settled_write(&writer, settling->given.items.items, call->items, call->count);
+    return OK;
+}
+
 ErrorCode api_settle(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api          *api    = context;
-    Arena        *arena  = request_arena(request);
-    const char   *domain = request_capture(request, "domain");
-    SettleRequest given;
-    Writer        writer;
+    Api        *api      = context;
+    Arena      *arena    = request_arena(request);
+    const char *domain   = request_capture(request, "domain");
+    Settling   *settling = arena_array(arena, Settling, 1);
 
+    *settling = (Settling){
+        .once = {.begin = settle_begin, .write = settle_write},
+          .api = api
+    };
     TRY(domain_check(request, domain, DOMAIN_WORK, reterr));
-    TRY(api_body_read(request, &settle_table, &given, reterr));
+    TRY(api_body_read(request, &settle_table, &settling->given, reterr));
 
-    const SettleRow *rows  = given.items.items;
-    int              count = given.items.count;
+    const SettleRow *rows  = settling->given.items.items;
+    int              count = settling->given.items.count;
     SettleItem     **items = arena_array(arena, SettleItem *, count);
-    const char     **ids   = arena_array(arena, const char *, count);
-    Wake             wake  = waker_wake(api->waker);
-    int64_t         *numbers;
 
-    for (int i = 0; i < count; i++)
-        ids[i] = rows[i].command_id;
-    TRY(command_numbers(api->pool, request_deadline(request), arena, domain, ids, count, &numbers, reterr));
     for (int i = 0; i < count; i++) {
         items[i]  = arena_array(arena, SettleItem, 1);
-        *items[i] = settle_row_item(&rows[i], numbers[i], domain);
+        *items[i] = settle_row_item(&rows[i], domain);
     }
-    settle_each(api->pool, request_deadline(request), &wake, items, count);
-    for (int i = 0; i < count; i++)
-        if (items[i]->code == OK)
-            settle_count(items[i]);
-    writer_open(&writer, &response->body);
-    settled_write(&writer, rows, items, count);
-    return OK;
+    settling->open = arena_array(arena, SettleItem *, count);
+    settling->call = (SettleCall){.domain   = domain,
+                                  .items    = items,
+                                  .count    = count,
+                                  .deadline = request_deadline(request),
+                                  .on_done  = api_once_done,
+                                  .context  = &settling->once};
+    return api_once_submit(api, request, response, &settling->once, reterr);
 }
 
 /* ---- extend ---- */
 
-ErrorCode api_leases_extend(Api *api, Request *request, const char *domain, const ExtendRequest *given, double lease_s,
-                            LeaseVerdict **ret_verdicts, Error *reterr)
-{
-    Arena           *arena  = request_arena(request);
-    const ExtendRow *rows   = given->items.items;
-    int              count  = given->items.count;
-    const char     **ids    = arena_array(arena, const char *, count);
-    int64_t         *tokens = arena_array(arena, int64_t, count), *numbers;
+typedef struct {
+    Once             once; /* first, as above */
+    Api             *api;
+    const ExtendRow *rows;
+    ExtendCall       call;
+    ExtendedWrite   *write;
+} Extending;
 
-    *ret_verdicts = arena_array(arena, LeaseVerdict, count);
+static void extend_begin(Once *once)
+{
+    Extending *extending = (Extending *)once;
+
+    leases_extend(extending->api->leases, &extending->call);
+}
+
+static ErrorCode extend_write(Once *once, Response *response, Error *reterr)
+{
+    const Extending *extending = (const Extending *)once;
+    Writer           writer;
+
+    if (extending->call.code != OK) {
+        *reterr = extending->call.error;
+        return extending->call.code;
+    }
+    writer_open(&writer, &response->body);
+    extending->write(&writer, extending->rows, extending->call.verdicts, extending->call.count);
+    return OK;
+}
+
+ErrorCode api_extend_submit(Api *api, Request *request, Response *response, const char *domain,
+                            const ExtendRequest *given, double lease_s, ExtendedWrite *write, Error *reterr)
+{
+    Arena           *arena     = request_arena(request);
+    Extending       *extending = arena_array(arena, Extending, 1);
+    const ExtendRow *rows      = given->items.items;
+    int              count     = given->items.count;
+    const char     **ids       = arena_array(arena, const char *, count);
+    int64_t         *tokens    = arena_array(arena, int64_t, count);
+
     for (int i = 0; i < count; i++) {
         ids[i]    = rows[i].command_id;
         tokens[i] = rows[i].lease;
     }
-    TRY(command_numbers(api->pool, request_deadline(request), arena, domain, ids, count, &numbers, reterr));
-    return lease_extend(api->pool, request_deadline(request), arena, numbers, tokens, count, (int)(lease_s * 1000),
-                        *ret_verdicts, reterr);
+    *extending = (Extending){
+        .once  = {.begin = extend_begin, .write = extend_write},
+        .api   = api,
+        .rows  = rows,
+        .write = write,
+        .call  = {.domain   = domain,
+                  .ids      = ids,
+                  .tokens   = tokens,
+                  .count    = count,
+                  .lease_ms = (int)(lease_s * 1000),
+                  .verdicts = arena_array(arena, LeaseVerdict, count),
+                  .deadline = request_deadline(request),
+                  .on_done  = api_once_done,
+                  .context  = &extending->once}
+    };
+    return api_once_submit(api, request, response, &extending->once, reterr);
 }
 
 ErrorCode api_extend(void *context, Request *request, Response *response, Error *reterr)
 {
     const char   *domain = request_capture(request, "domain");
     ExtendRequest given;
-    LeaseVerdict *verdicts;
-    Writer        writer;
 
     TRY(domain_check(request, domain, DOMAIN_WORK, reterr));
     TRY(api_body_read(request, &extend_table, &given, reterr));
-    TRY(api_leases_extend(context, request, domain, &given, given.lease_s, &verdicts, reterr));
-    writer_open(&writer, &response->body);
-    extended_write(&writer, given.items.items, verdicts, given.items.count);
-    return OK;
+    return api_extend_submit(context, request, response, domain, &given, given.lease_s, extended_write, reterr);
 }

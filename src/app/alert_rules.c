@@ -8,6 +8,7 @@
 #include "http/metric.h"
 #include "pg/breaker.h"
 #include "pg/metric.h"
+#include "telegram/metric.h"
 #include "wallet/metric.h"
 
 static int64_t pool_percent(void)
@@ -98,6 +99,15 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       .source    = &bus_metrics.batch_idle_s,
                       .summary   = "an open batch has had no new command for more than a day: seal it, or PAWL_BATCH_EXPIRY does",
                       },
+    [ALERT_REPLY_QUEUES] =
+        {
+                      .name      = "reply-queues",
+                      .unit      = "%",
+                      .limit     = 80,
+                      .is_shared = true,
+                      .source    = &bus_metrics.reply_queues_percent,
+                      .summary   = "pawl has created most of the reply queues that it may: find out who names so many, or raise "
+                         "PAWL_REPLY_QUEUES_MAX", },
     [ALERT_RETENTION] =
         {
                       .name      = "retention-waits",
@@ -131,6 +141,14 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       .source    = &client_metrics.rate_limited_last_hour,
                       .summary   = "peers answered 429 too often within an hour, over all pods",
                       },
+    [ALERT_CONFLICTS] =
+        {
+                      .name    = "bot-conflict",
+                      .unit    = "/10 min",
+                      .limit   = 2,
+                      .source  = &telegram_metrics.conflicts_recent,
+                      .summary = "another program polls with the bot's token, and takes updates away: stop it, or make a "
+                       "new token", },
 };
 
 #define HANDLERS_LEAST 20

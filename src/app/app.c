@@ -27,10 +27,12 @@ static ErrorCode database_find(App *app, Error *reterr)
     TRY(cluster_open(&options, deadline_in_ms(APP_START_MS), &app->cluster, reterr));
     app->database_url                 = cluster_url(app->cluster);
     app->settings.listen_database_url = app->database_url;
+    if (!app->settings.handler_database_url)
+        app->settings.handler_database_url = cluster_url_handler(app->cluster);
     return OK;
 }
 
-static ErrorCode pool_make(App *app, Error *reterr)
+static ErrorCode pools_make(App *app, Error *reterr)
 {
     const Settings *settings = &app->settings;
     PoolOptions     options  = {
@@ -52,7 +54,24 @@ static ErrorCode pool_make(App *app, Error *reterr)
                                   (int)settings->operation_retry_delay_max},
     };
 
-    return pool_new(&options, &app->pool, reterr);
+    PoolOptions handler = options;
+
+    handler.conninfo         = settings->handler_database_url;
+    handler.application_name = "pawl handler";
+    handler.size_reserved    = 0;
+    if (handler.conninfo) /* first, so that the sizes in the metrics are those of the other */
+        TRY(pool_new(&handler, &app->handler_pool, reterr));
+    TRY(pool_new(&options, &app->pool, reterr));
+    if (!app->handler_pool)
+        app->handler_pool = app->pool;
+    return OK;
+}
+
+bool app_pools_drain(App *app, Deadline deadline)
+{
+    bool handlers_ended = app->handler_pool == app->pool || pool_drain(app->handler_pool, deadline);
+
+    return pool_drain(app->pool, deadline) && handlers_ended;
 }
 
 /* The database has to answer before anything is promised. The pool retries by itself. */
@@ -91,7 +110,7 @@ ErrorCode app_reach(App *app, AppReach reach, Error *reterr)
 {
     if (reach >= APP_POOL) {
         TRY(database_find(app, reterr));
-        TRY(pool_make(app, reterr));
+        TRY(pools_make(app, reterr));
     }
     if (reach >= APP_DATABASE)
         TRY(database_check(app, reterr));
@@ -102,6 +121,8 @@ ErrorCode app_reach(App *app, AppReach reach, Error *reterr)
 
 void app_close(App *app)
 {
+    if (app->handler_pool && app->handler_pool != app->pool)
+        pool_free(app->handler_pool);
     if (app->pool)
         pool_free(app->pool);
     if (app->cluster)

@@ -28,7 +28,8 @@ typedef struct {
     Settings    settings;
     Cluster    *cluster; /* NULL: a URL was given */
     const char *database_url;
-    Pool       *pool; /* NULL below APP_POOL */
+    Pool       *pool;         /* NULL below APP_POOL */
+    Pool       *handler_pool; /* for functions of applications, see bus/handler.h; `pool` without a login for them */
     int         migrated;
 } App;
 
@@ -37,6 +38,8 @@ must_check ErrorCode app_open(const SettingsGiven *given, AppReach reach, App **
 must_check ErrorCode app_reach(App *app, AppReach reach, Error *reterr);
 void                 app_close(App *app);
 SCOPED(App, app_close)
+/* See pool_drain(). */
+bool app_pools_drain(App *app, Deadline deadline);
 
 /* The admin's token: PAWL_ADMIN_TOKEN, else home/token, made with mode 0600 if it is missing. *ret_file: the file's
  * name, NULL when the environment or the settings file gave it. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "app/bot_game.h"
+#include "app/bot_seen.h"
 #include "app/bot_update.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -63,7 +64,7 @@ static ErrorCode workers_make(Bot *bot, Error *reterr)
                                 .concurrency = OUTBOX_CONCURRENCY,
                                 .handler     = telegram_outbox_handler(bot->outbox)};
 
-    bot->workers = worker_set_new(bot->options.pool);
+    bot->workers = worker_set_new(bot->options.pool, /* handler_pool= */ NULL);
     TRY(worker_set_add(bot->workers, &updates, deadline_in_ms(START_MS), reterr));
     TRY(worker_set_add(bot->workers, &outbox, deadline_in_ms(START_MS), reterr));
     TRY(worker_set_start(bot->workers, &(WorkerSetStart){.listen = bot->options.listen, .restart_ms = RESTART_MS},
@@ -89,6 +90,7 @@ static ErrorCode poller_make(Bot *bot, Error *reterr)
     };
 
     bot_notices_watch(bot->options.notices, &options.intake);
+    bot_seen_watch(&options.intake);
     return telegram_poller_new(&options, &bot->poller, reterr);
 }
 

@@ -39,7 +39,8 @@ static void progress_show(void *context, const char *html)
                                                               .chat_id   = input.chat_id,
                                                               .thread_id = input.topic,
                                                               .reply_to  = input.message_id,
-                                                              .html      = html});
+                                                              .html      = html,
+                                                              .is_first  = true});
 }
 
 bool bot_game_is_shared(BotTurn *turn)
@@ -58,6 +59,16 @@ static ErrorCode reference_read(Tx *tx, BotTurn *turn, GameInput *input, Error *
         return OK;
     return telegram_reference_find(tx, turn->bot_id, input->chat_id, turn->update->message->reply_to->id,
                                    &input->reply_reference, reterr);
+}
+
+/* Which messages are about what the game wants to edit. */
+static ErrorCode messages_find(Tx *tx, const BotTurn *turn, const GameInput *input, GameOutput *output, Error *reterr)
+{
+    for (int i = 0; i < output->count; i++)
+        if (output->list[i].kind == GAME_EDIT_ABOUT)
+            TRY(telegram_message_about(tx, turn->bot_id, input->chat_id, output->list[i].reference,
+                                       &output->list[i].message_id, reterr));
+    return OK;
 }
 
 ErrorCode bot_game_update(Tx *tx, BotTurn *const *turns, int count, Error *reterr)
@@ -83,8 +94,11 @@ ErrorCode bot_game_update(Tx *tx, BotTurn *const *turns, int count, Error *reter
     }
     if (all > 0)
         TRY(game_run(tx, inputs, all, outputs, reterr));
-    for (int i = 0; i < all; i++)
+    for (int i = 0; i < all; i++) {
+        TRY(messages_find(tx, given[i], &inputs[i], &outputs[i], reterr));
+        given[i]->busy = outputs[i].busy;
         bot_output_send(given[i], &inputs[i], &outputs[i]);
+    }
     return OK;
 }
 

@@ -35,9 +35,11 @@ typedef struct {
     Pool                 *pool; /* for prepare */
     TelegramBot          *bot;  /* for prepare: telegram_member_status() */
     Deadline              deadline;
+    int                   per_second;          /* calls of the Bot API, for prepare */
     int                   per_user, per_group; /* commands a minute that are answered; 0: the game's own limits */
     const BotPrepared    *prepared;            /* by bot_game_prepare(); NULL: it was not called */
     BotProgress          *progress;            /* of changes that take long; NULL: it is not shown */
+    const char           *busy;                /* said to a group that asks too much; NULL: not known */
     TelegramOutgoing      outgoing[BOT_OUTGOING_MAX];
     int                   outgoing_count;
 } BotTurn;

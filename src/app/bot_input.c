@@ -111,7 +111,7 @@ static bool member_read(const TelegramUpdate *update, Arena *arena, GameInput *i
     if (input->is_private || member->chat.type == TELEGRAM_CHAT_CHANNEL)
         return false;
     if (update->kind == TELEGRAM_MY_MEMBER) {
-        input->kind = member->is_in ? GAME_MEMBERS : GAME_REMOVED;
+        input->kind = !member->is_in ? GAME_REMOVED : member->was_in ? GAME_MEMBERS : GAME_ADDED;
         return true;
     }
     input->kind = GAME_MEMBERS;
@@ -154,6 +154,7 @@ bool bot_input_read(const BotTurn *turn, GameInput *ret_input)
                              .per_user  = turn->per_user,
                              .per_group = turn->per_group,
                              .escape    = telegram_escape,
+                             .topic_url = telegram_topic_url,
                              .is_late   = turn->is_late};
     switch (update->kind) {
     case TELEGRAM_MESSAGE:

@@ -47,6 +47,12 @@ static const TelegramButton *buttons_of(const GameReply *reply, Arena *arena)
     return buttons;
 }
 
+/* The answer to a match or an undo is sent before everything else. */
+static bool is_first(const BotTurn *turn, const GameInput *input)
+{
+    return game_operation(input, turn->arena) != NULL;
+}
+
 static void reply_send(BotTurn *turn, const GameInput *input, const GameReply *reply)
 {
     bool             is_press = input->kind == GAME_BUTTON;
@@ -56,6 +62,7 @@ static void reply_send(BotTurn *turn, const GameInput *input, const GameReply *r
                                  .html          = reply->html,
                                  .buttons       = buttons_of(reply, turn->arena),
                                  .buttons_count = reply->buttons_count,
+                                 .is_first      = is_first(turn, input),
                                  .reference     = reply->reference,
                                  .file          = reply->file,
                                  .file_size     = reply->file_size,
@@ -69,6 +76,14 @@ static void reply_send(BotTurn *turn, const GameInput *input, const GameReply *r
         item.method     = input->message_id ? TELEGRAM_EDIT : TELEGRAM_SEND;
         item.message_id = input->message_id;
         break;
+    case GAME_EDIT_ABOUT:
+        if (!reply->message_id)
+            return;
+        item.method     = TELEGRAM_EDIT;
+        item.message_id = reply->message_id;
+        item.reference  = NULL;
+        item.is_first   = false; /* it confirms nothing: if it is refused, no new message is needed */
+        break;
     case GAME_PHOTO:
         item.method = TELEGRAM_PHOTO;
         break;
@@ -79,7 +94,7 @@ static void reply_send(BotTurn *turn, const GameInput *input, const GameReply *r
         item = (TelegramOutgoing){.method      = TELEGRAM_ANSWER,
                                   .callback_id = input->button_id,
                                   .html        = plain_of(reply->html, turn->arena),
-                                  .is_alert    = reply->html != NULL};
+                                  .is_alert    = reply->html && !reply->is_brief};
         break;
     }
     if (item.chat_id || item.method == TELEGRAM_ANSWER)
@@ -101,6 +116,7 @@ static void progress_end(BotTurn *turn, const GameInput *input, int first)
                                                 .chat_id   = input->chat_id,
                                                 .thread_id = input->topic,
                                                 .html      = last->html,
+                                                .is_first  = last->is_first,
                                                 .replaces  = turn->progress->message_id});
 }
 

@@ -13,19 +13,21 @@
 /* ---- users who are named by a link ---- */
 
 typedef struct {
-    int64_t  chat_id;
-    int64_t *users;
-    int      count;
-    bool    *known; /* members of the group */
+    const GameInput *input;
+    int64_t         *users;   /* of its links */
+    bool            *known;   /* members of the group */
+    bool             is_over; /* beyond the limits */
 } KnownAsk;
 
 static ErrorCode known_body(Tx *tx, void *context, Error *reterr)
 {
-    KnownAsk *ask     = context;
-    Player   *players = arena_array(tx->arena, Player, ask->count);
-    Error     error   = {0};
-    Group     group;
-    ErrorCode code = group_get(tx, ask->chat_id, &group, &error);
+    KnownAsk        *ask     = context;
+    const GameInput *input   = ask->input;
+    Player          *players = arena_array(tx->arena, Player, input->links_count);
+    bool             is_within;
+    Error            error = {0};
+    Group            group;
+    ErrorCode        code = group_get(tx, input->chat_id, &group, &error);
 
     if (code == ERR_NOT_FOUND)
         return OK;
@@ -33,21 +35,27 @@ static ErrorCode known_body(Tx *tx, void *context, Error *reterr)
         *reterr = error;
         return code;
     }
-    TRY(players_of_users(tx, group.id, ask->users, ask->count, players, reterr));
-    for (int i = 0; i < ask->count; i++)
+    TRY(players_of_users(tx, group.id, ask->users, input->links_count, players, reterr));
+    for (int i = 0; i < input->links_count; i++)
         ask->known[i] = players[i].is_member;
+    TRY(game_is_within_limits(tx, group.id, input, &is_within, reterr));
+    ask->is_over = !is_within;
     return OK;
 }
 
 static const char *status_of(const BotTurn *turn, int64_t chat_id, int64_t user_id, Deadline deadline)
 {
-    TelegramMemberAsk ask = {
-        .pool = turn->pool, .bot = turn->bot, .chat_id = chat_id, .user_id = user_id, .deadline = deadline};
+    TelegramMemberAsk ask = {.pool       = turn->pool,
+                             .bot        = turn->bot,
+                             .chat_id    = chat_id,
+                             .user_id    = user_id,
+                             .per_second = turn->per_second,
+                             .deadline   = deadline};
 
     return telegram_member_status(&ask, turn->arena);
 }
 
-/* A link names any user of the messenger: one who has not been seen in the group is asked about. What the server does not know is no reason
+/* A link names any user of the messenger: one who has not been seen in the group is asked about. What the server does not say is no reason
  * to refuse. */
 static bool is_stranger(BotTurn *turn, int64_t chat_id, int64_t user_id, Deadline deadline)
 {
@@ -56,21 +64,27 @@ static bool is_stranger(BotTurn *turn, int64_t chat_id, int64_t user_id, Deadlin
     return strcmp(status, "left") == 0 || strcmp(status, "kicked") == 0;
 }
 
-/* ret_strangers[i]: of link i. */
+/* ret_strangers[i]: of link i. One that is not asked about is a stranger unless the group knows it: each question is a call, and a member
+ * may link a hundred users in a message. */
 static ErrorCode strangers_find(BotTurn *turn, const GameInput *input, bool *ret_strangers, Error *reterr)
 {
+    int       count    = input->links_count;
+    bool     *taken    = arena_array(turn->arena, bool, count);
     Deadline  deadline = deadline_sooner(turn->deadline, deadline_in_ms(ADMIN_MS));
-    KnownAsk  ask      = {.chat_id = input->chat_id,
-                          .users   = arena_array(turn->arena, int64_t, input->links_count),
-                          .count   = input->links_count,
-                          .known   = arena_array(turn->arena, bool, input->links_count)};
+    KnownAsk  ask      = {.input = input,
+                          .users = arena_array(turn->arena, int64_t, count),
+                          .known = arena_array(turn->arena, bool, count)};
     TxOptions options  = {.name = "known", .deadline = turn->deadline, .arena = turn->arena, .keyed = true};
 
-    for (int i = 0; i < ask.count; i++)
-        ask.users[i] = input->links[i].user->id;
-    TRY(tx_run(turn->pool, &options, known_body, &ask, reterr));
-    for (int i = 0; i < ask.count; i++)
-        if (!ask.known[i] && !input->links[i].user->is_bot && !deadline_passed(deadline))
+    if (game_links_taken(input, turn->arena, taken) > 0) {
+        for (int i = 0; i < count; i++)
+            ask.users[i] = input->links[i].user->id;
+        TRY(tx_run(turn->pool, &options, known_body, &ask, reterr));
+    }
+    for (int i = 0; i < count; i++)
+        if (!taken[i] || ask.is_over)
+            ret_strangers[i] = !ask.known[i];
+        else if (!ask.known[i] && !input->links[i].user->is_bot && !deadline_passed(deadline))
             ret_strangers[i] = is_stranger(turn, input->chat_id, ask.users[i], deadline);
     return OK;
 }

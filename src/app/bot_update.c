@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/problem.h"
+#include "bus/release.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
 #include "rating/match.h"
@@ -109,7 +110,8 @@ static ErrorCode messages_put(Tx *tx, const UpdateBatch *batch, Error *reterr)
         puts[i] = (TelegramPut){.key   = arena_print(tx->arena, "update:%s%s", update->job->command->command_id,
                                                    update->failure ? ":failed" : ""),
                                 .items = update->turn.outgoing,
-                                .count = update->turn.outgoing_count};
+                                .count = update->turn.outgoing_count,
+                                .busy  = update->turn.busy};
     }
     TRY(telegram_outbox_put(batch->handler->options.outbox, tx, puts, batch->count, &refused, reterr));
     for (int i = 0; i < batch->count; i++)
@@ -268,6 +270,29 @@ static void update_lost(const Update *update)
     update->settle->settled = update->settle->again;
 }
 
+/* The answer to a match or an undo has no place in the outbox: nothing was done, and the updates of the chat wait until there is one. */
+static bool update_is_full(const Error *error)
+{
+    return strcmp(error->sqlstate, TELEGRAM_OUTBOX_FULL) == 0;
+}
+
+static void update_wait(Update *update, const Error *why)
+{
+    const BotUpdateOptions *options = &update->handler->options;
+    SettleItem             *settle  = update->settle;
+    Error                   error   = {0};
+
+    log_error(LOG_DEBUG, "bot", "an update waits until its answer can be queued", why);
+    *settle = settle_begin(update->job);
+    if (lease_postpone(options->pool, deadline_in_ms(LETTER_MS), update->job->arena, update->job->command,
+                       telegram_outbox_pace_ms(options->outbox), "outbox is full", &settle->settled, &error) != OK) {
+        update_release(update, &error);
+        return;
+    }
+    settle->postponed = true;
+    settle->status    = "PENDING";
+}
+
 /* The user is notified that it failed, and it is done. */
 static void update_fail(Update *update, const Error *why)
 {
@@ -283,6 +308,8 @@ static void update_fail(Update *update, const Error *why)
         update_done(update);
     else if (update->lost)
         update_lost(update);
+    else if (update_is_full(&error))
+        update_wait(update, &error);
     else
         update_release(update, &error);
 }
@@ -351,6 +378,8 @@ static void update_judge(Update *update, ErrorCode code, const Error *error)
         update_lost(update);
     } else if (code == ERR_STOPPING) {
         update_release(update, error);
+    } else if (update_is_full(error)) {
+        update_wait(update, error);
     } else if (is_final(update, code, error)) {
         update_fail(update, error);
     } else {
@@ -402,16 +431,17 @@ static Update *update_make(UpdateHandler *handler, Job *job, const TelegramUpdat
     update->job         = job;
     update->settle      = settle;
     update->is_unstored = strcmp(job->command->type, TELEGRAM_TYPE_LATE) == 0;
-    update->turn        = (BotTurn){.update    = parsed,
-                                    .bot_id    = telegram_bot_id(handler->options.bot),
-                                    .bot_name  = update->name[0] ? update->name : NULL,
-                                    .is_late   = job->command->attempt > 1 || update->is_unstored,
-                                    .arena     = job->arena,
-                                    .pool      = handler->options.pool,
-                                    .bot       = handler->options.bot,
-                                    .deadline  = deadline_in_ms(UPDATE_MS),
-                                    .per_user  = handler->options.per_user,
-                                    .per_group = handler->options.per_group};
+    update->turn        = (BotTurn){.update     = parsed,
+                                    .bot_id     = telegram_bot_id(handler->options.bot),
+                                    .bot_name   = update->name[0] ? update->name : NULL,
+                                    .is_late    = job->command->attempt > 1 || update->is_unstored,
+                                    .arena      = job->arena,
+                                    .pool       = handler->options.pool,
+                                    .bot        = handler->options.bot,
+                                    .deadline   = deadline_in_ms(UPDATE_MS),
+                                    .per_second = telegram_outbox_per_second(handler->options.outbox),
+                                    .per_user   = handler->options.per_user,
+                                    .per_group  = handler->options.per_group};
     update->letter      = bot_letter_of(&update->turn, job->command);
     progress_make(update);
     return update;

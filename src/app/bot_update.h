@@ -7,6 +7,8 @@
  *
  *     the game ends with         the update                                                          the user
  *     OK                         done, in the same transaction                                       gets the messages
+ *     no place in the outbox     postponed; the chat's updates wait                                  gets the messages later
+ *       for what must be said
  *     a version conflict,        done, in another transaction                                        is notified by bot_game_failed()
  *       four times
  *     another error              the same: it would come again                                       is notified

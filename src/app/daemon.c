@@ -71,6 +71,14 @@ static const char *address(const Daemon *daemon, Arena *arena)
                        server_port(daemon->server));
 }
 
+static void manager_tell_ready(const Daemon *daemon)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    const char               *url   = address(daemon, arena);
+
+    notify_ready(&daemon->notify, url ? arena_print(arena, "ready on %s", url) : "ready");
+}
+
 static void print_ready(const Daemon *daemon, const char *token_file, bool json)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
@@ -121,6 +129,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     webhook_set(daemon, &daemon->app->settings);
     TRY(parts_start(daemon, reterr));
     print_ready(daemon, daemon->token_file, given->is_json);
+    manager_tell_ready(daemon);
     log_write(LOG_INFO, "daemon", "ready", LOG_INT("migrations_applied", daemon->app->migrated),
               LOG_INT("pool_max", daemon->app->settings.pool_max),
               LOG_INT("workers", daemon->workers ? (int64_t)daemon->app->settings.workers_count : 0));
@@ -189,7 +198,8 @@ static void signals_force(void)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-static void reload(Daemon *daemon, const SettingsGiven *given, const Settings *started)
+/* false: the settings are wrong, and the old ones stay. */
+static bool reload(Daemon *daemon, const SettingsGiven *given, const Settings *started)
 {
     scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
     Settings                  settings = {0};
@@ -197,13 +207,14 @@ static void reload(Daemon *daemon, const SettingsGiven *given, const Settings *s
 
     if (settings_load(given, arena, &settings, &error) != OK) {
         log_error(LOG_ERROR, "daemon", "settings were not reloaded, the old ones stay", &error);
-        return;
+        return false;
     }
     log_set_level(settings_log_level(&settings));
     webhook_set(daemon, &settings);
     log_write(LOG_INFO, "daemon", "settings reloaded");
     if (started)
         settings_explain_restart(started, &settings);
+    return true;
 }
 
 static void wait_for_end(Daemon *daemon, const SettingsGiven *given)
@@ -214,8 +225,13 @@ static void wait_for_end(Daemon *daemon, const SettingsGiven *given)
     sigset_t                  set     = signals_ours();
     int                       signal;
 
-    while (sigwait(&set, &signal) == 0 && signal == SIGHUP)
-        reload(daemon, given, known ? &started : NULL);
+    while (sigwait(&set, &signal) == 0 && signal == SIGHUP) {
+        notify_reloading(&daemon->notify);
+        if (reload(daemon, given, known ? &started : NULL))
+            manager_tell_ready(daemon);
+        else
+            notify_ready(&daemon->notify, "the last reload failed, see the log");
+    }
     log_write(LOG_INFO, "daemon", "stopping", LOG_STR("signal", strsignal(signal)));
 }
 
@@ -232,12 +248,12 @@ static bool daemon_drain(Daemon *daemon)
     bool ended = parts_wait(daemon, drained, /* with_grace= */ true);
 
     monitor_release(daemon);
-    if (pool_drain(daemon->app->pool, deadline_in_ms(settings->close_timeout)) && ended)
+    if (app_pools_drain(daemon->app, deadline_in_ms(settings->close_timeout)) && ended)
         return true;
     log_write(LOG_WARN, "daemon", "work in flight was cut off",
               LOG_INT("requests", daemon->server ? server_in_flight(daemon->server) : 0),
               LOG_INT("handlers", metric_value(&bus_metrics.handlers_running)));
-    return pool_drain(daemon->app->pool, deadline_in_ms(CUT_OFF_MS)) &&
+    return app_pools_drain(daemon->app, deadline_in_ms(CUT_OFF_MS)) &&
            parts_wait(daemon, deadline_in_ms(CUT_OFF_MS), /* with_grace= */ false);
 }
 
@@ -248,12 +264,13 @@ static void daemon_free(Daemon *daemon)
     parts_free(daemon);
     if (daemon->app)
         app_close(daemon->app);
+    notify_close(&daemon->notify);
     mutex_done(&daemon->mutex);
 }
 
 ErrorCode daemon_run(const SettingsGiven *given, Error *reterr)
 {
-    Daemon    daemon = {0};
+    Daemon    daemon = {.notify = notify_open()};
     ErrorCode code;
 
     /* Large blocks are returned to the system when they are freed. The C library would raise the limit with the first one, and keep the rest. */
@@ -265,6 +282,7 @@ ErrorCode daemon_run(const SettingsGiven *given, Error *reterr)
     if (code == OK) {
         if (!start_ended_by)
             wait_for_end(&daemon, given);
+        notify_stopping(&daemon.notify);
         signals_force();
         if (!daemon_drain(&daemon)) {
             /* Its threads hold what we would free. Leases and transactions make this safe. */

@@ -5,7 +5,7 @@
  * the workers claim: the first request is accepted when everything behind it works, and nothing is claimed by a pod that cannot start.
  * Stop (D8): SIGTERM or SIGINT: no new connections, work in flight gets PAWL_DRAIN_TIMEOUT, the database
  * PAWL_CLOSE_TIMEOUT, then what is left is cut off; exit 0. A second signal exits immediately. SIGHUP reads the settings
- * that can change while running.
+ * that can change while running. A service manager is notified of all three (app/notify).
  * Threads: the main thread waits for signals; requests run on the server's, periodic tasks, webhooks and workers on their own.
  */
 #ifndef APP_DAEMON_H
@@ -14,6 +14,7 @@
 #include "api/api.h"
 #include "app/app.h"
 #include "app/bot.h"
+#include "app/notify.h"
 #include "app/task.h"
 #include "base/sync.h"
 #include "base/uuid.h"
@@ -52,9 +53,9 @@ typedef struct Daemon {
     Client         *step_client;        /* of http steps */
     BotNotices     *notices;            /* NULL: no bot, by settings */
     Bot            *bot;                /* NULL: none, by settings or by role */
+    Notify          notify;             /* the service manager */
     /* Each belongs to one periodic task. */
     Requeue  requeue;
-    Wake     requeue_wake;
     int64_t  bus_activity;
     Backlog  backlog;
     Prune    prune;

@@ -30,6 +30,7 @@ static const struct {
 } checks[] = {
     {"settings",          check_settings,          false, true },
     {"environment",       check_environment,       false, false},
+    {"charts",            check_charts,            false, false},
     {"connection",        check_connection,        false, true },
     {"server",            check_server,            false, false},
     {"schema",            check_schema,            false, false},
@@ -68,14 +69,17 @@ static const char *advice_for(const Doctor *doctor, ErrorCode code)
         return "check user, password and database in PAWL_DATABASE_URL, and pg_hba.conf on the server";
     case ERR_UNAVAILABLE:
         if (doctor->app && !doctor->app->pool)
-            return "pawl serve and pawl db start create and start it";
+            return doctor->data_dir ? "run pawl db start" : "pawl serve and pawl db start create and start it";
         return "is PostgreSQL running, and reachable from here? see host and port in PAWL_DATABASE_URL";
     case ERR_TIMEOUT:
         return "is PostgreSQL running, and reachable from here? see host and port in PAWL_DATABASE_URL";
     case ERR_BUSY:
         return "the server has no connection left: raise max_connections or lower PAWL_POOL_MAX";
     case ERR_DENIED:
-        return "grant the missing right to the user in PAWL_DATABASE_URL";
+        if (doctor->vitals.username)
+            return arena_print(doctor->arena, "run as an administrator: grant pawl_admin to %s",
+                               doctor->vitals.username);
+        return "run pawl as the user who owns PAWL_HOME, or name another directory";
     default:
         return "see the message";
     }

@@ -78,7 +78,7 @@ ErrorCode check_found(CheckResult *result, CheckState state, const char *text, c
 must_check ErrorCode doctor_ask(Doctor *doctor, const char *sql, const DbShape *shape, void *ret_row, Error *reterr);
 
 /* ---- doctor_settings.c: before the database is asked ---- */
-Check check_settings, check_environment;
+Check check_settings, check_environment, check_charts;
 
 /* ---- doctor_server.c: the server, the schema and the rights ---- */
 Check check_connection, check_server, check_schema, check_roles, check_disk, check_pool, check_clock,

@@ -39,11 +39,31 @@ static ErrorCode ask_vitals(Doctor *doctor, Error *reterr)
     return OK;
 }
 
+/* A doctor changes nothing: a private server that does not run is neither created nor started. */
+static ErrorCode private_url(Doctor *doctor, Error *reterr)
+{
+    ClusterOptions options = {.home = doctor->app->settings.home};
+    ClusterStatus  status;
+
+    TRY(cluster_status(&options, doctor->arena, &status, reterr));
+    if (!status.initialised)
+        return fail(reterr, ERR_UNAVAILABLE, "there is no private PostgreSQL below \"%s\" yet", options.home);
+    doctor->data_dir = status.data_dir;
+    if (!status.running)
+        return fail(reterr, ERR_UNAVAILABLE, "the private PostgreSQL below \"%s\" does not run", options.home);
+    doctor->app->settings.database_url = status.url;
+    return OK;
+}
+
 ErrorCode check_connection(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     Mono      start    = clock_mono();
     Checkout *checkout = NULL;
 
+    if (doctor->is_private) {
+        TRY(private_url(doctor, reterr));
+        TRY(app_reach(doctor->app, APP_POOL, reterr));
+    }
     TRY(pool_acquire(doctor->app->pool, deadline_in_ms(DOCTOR_CHECK_MS), &checkout, reterr));
     const char *text =
         arena_print(doctor->arena, "connected in %.1f ms (%s)", (double)mono_us_between(start, clock_mono()) / 1e3,

@@ -6,22 +6,7 @@
 
 #include "app/doctor_internal.h"
 #include "base/text.h"
-
-/* A doctor changes nothing: a private server that does not run is neither created nor started. */
-static ErrorCode private_url(Doctor *doctor, Error *reterr)
-{
-    ClusterOptions options = {.home = doctor->app->settings.home};
-    ClusterStatus  status;
-
-    TRY(cluster_status(&options, doctor->arena, &status, reterr));
-    if (!status.initialised)
-        return fail(reterr, ERR_UNAVAILABLE, "there is no private PostgreSQL below \"%s\" yet", options.home);
-    doctor->data_dir = status.data_dir;
-    if (!status.running)
-        return fail(reterr, ERR_UNAVAILABLE, "the private PostgreSQL below \"%s\" does not run", options.home);
-    doctor->app->settings.database_url = status.url;
-    return OK;
-}
+#include "rating/chart.h"
 
 ErrorCode check_settings(Doctor *doctor, CheckResult *result, Error *reterr)
 {
@@ -31,9 +16,8 @@ ErrorCode check_settings(Doctor *doctor, CheckResult *result, Error *reterr)
     doctor->is_private = doctor->app->settings.database_url == NULL;
     serve.is_daemon    = true;
     TRY(settings_load(&serve, doctor->arena, &doctor->serve, reterr));
-    if (doctor->is_private)
-        TRY(private_url(doctor, reterr));
-    TRY(app_reach(doctor->app, APP_POOL, reterr));
+    if (!doctor->is_private) /* a malformed URL is a wrong setting */
+        TRY(app_reach(doctor->app, APP_POOL, reterr));
     return check_found(result, CHECK_OK,
                        arena_print(doctor->arena, "home %s, %s database, pool of pawl serve %d to %d",
                                    doctor->app->settings.home, doctor->is_private ? "private" : "given",
@@ -80,4 +64,18 @@ ErrorCode check_environment(Doctor *doctor, CheckResult *result, Error *reterr)
         return check_found(result, CHECK_WARN, text_string(&text),
                            "correct the name, or unset it: see pawl help settings");
     return check_found(result, CHECK_OK, "every variable PAWL_... is a setting", NULL);
+}
+
+/* Only the bot draws. */
+ErrorCode check_charts(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    Error error = {0};
+
+    (void)reterr;
+    if (!doctor->serve.telegram_token || !*doctor->serve.telegram_token)
+        return check_found(result, CHECK_OK, "no bot, which would draw them", NULL);
+    if (chart_check(&error) != OK)
+        return check_found(result, CHECK_WARN, arena_text(doctor->arena, error.text),
+                           "install the library, or /chart of the bot fails");
+    return check_found(result, CHECK_OK, "can be drawn", NULL);
 }

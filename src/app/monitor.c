@@ -236,10 +236,13 @@ static ErrorCode task_maintain(void *context, TaskRun *run, Error *reterr)
 {
     Daemon         *daemon   = context;
     const Settings *settings = &daemon->app->settings;
-    MaintainAges    ages     = {settings->batch_expiry, settings->keep_replies_days, settings->keep_dead_letters_days};
+    MaintainLimits  limits   = {.batch_expiry_ms   = settings->batch_expiry,
+                                .keep_replies_days = settings->keep_replies_days,
+                                .keep_letters_days = settings->keep_dead_letters_days,
+                                .reply_queues_max  = (int)settings->reply_queues_max};
     bool            more;
 
-    TRY(maintain_step(daemon->app->pool, run->deadline, &daemon->maintain, &ages, &more, reterr));
+    TRY(maintain_step(daemon->app->pool, run->deadline, &daemon->maintain, &limits, &more, reterr));
     if (more)
         run->next_ms = IDLE_MS;
     return OK;

@@ -7,10 +7,12 @@
 #include "api/routes.h"
 #include "app/alert_rules.h"
 #include "app/alert_webhook.h"
+#include "app/bot_seen.h"
 #include "app/descriptors.h"
 #include "app/monitor.h"
 #include "base/log.h"
 #include "ops/webhook.h"
+#include "pg/combiner.h"
 #include "telegram/bot.h"
 
 /* A worker that failed for good (a right was revoked, a function dropped) is tried again after this time. */
@@ -59,16 +61,23 @@ static ErrorCode api_start(Daemon *daemon, Error *reterr)
 {
     const Settings *settings = &daemon->app->settings;
     Api            *api      = &daemon->api;
+    PoolStatus      status;
 
     (void)reterr;
-    api->pool            = daemon->app->pool;
+    api->pool = daemon->app->pool;
+    pool_status(api->pool, &status);
     api->keys            = key_cache_new(api->pool, daemon->token);
     api->alerts          = alerts_make(daemon);
     api->sender          = sender_new(api->pool);
     api->ledger          = ledger_new(api->pool);
+    api->decisions       = lock_calls_new(combiner_share(status.size_max, 2));
+    api->batches         = lock_calls_new(combiner_share(status.size_max, 4));
     api->waker           = waker_new(api->pool);
-    daemon->requeue_wake = waker_wake(api->waker);
-    daemon->requeue.wake = &daemon->requeue_wake;
+    api->wake            = waker_wake(api->waker);
+    daemon->requeue.wake = &api->wake;
+    api->leases          = leases_new(api->pool, &api->wake);
+    api->reports         = lock_calls_new(combiner_share(status.size_max, 2));
+    api->answers         = lock_calls_new(combiner_share(status.size_max, 4));
     api->claims          = claims_new(api->pool, daemon->listen);
     api->ready           = ready_new(api->pool);
     if (settings_has_webhook(settings)) {
@@ -76,6 +85,7 @@ static ErrorCode api_start(Daemon *daemon, Error *reterr)
         api->telegram        = (TelegramIntake){.pool   = api->pool,
                                                 .sender = api->sender,
                                                 .bot_id = telegram_token_id(settings->telegram_token)};
+        bot_seen_watch(&api->telegram);
     }
     api->key_days = settings->keep_keys_days > settings->keep_commands_days ? settings->keep_keys_days
                                                                             : settings->keep_commands_days;
@@ -98,6 +108,11 @@ static void api_free(Daemon *daemon)
     claims_free(api->claims);
     ready_free(api->ready);
     waker_free(api->waker);
+    lock_calls_free(api->answers);
+    lock_calls_free(api->reports);
+    leases_free(api->leases);
+    lock_calls_free(api->batches);
+    lock_calls_free(api->decisions);
     ledger_free(api->ledger);
     sender_free(api->sender);
     alerts_free(api->alerts);
@@ -147,7 +162,7 @@ static ErrorCode workers_start(Daemon *daemon, Error *reterr)
 
     if (settings->workers_count == 0)
         return OK;
-    daemon->workers = worker_set_new(daemon->app->pool);
+    daemon->workers = worker_set_new(daemon->app->pool, daemon->app->handler_pool);
     for (size_t i = 0; i < settings->workers_count; i++) {
         const SettingSection *section = &settings->workers_list[i];
         const WorkerSettings *values  = section->values;
@@ -210,11 +225,12 @@ static ErrorCode processes_start(Daemon *daemon, Error *reterr)
                                     .refuse_private = !settings->step_hosts,
                                     .redirects_max  = STEP_REDIRECTS_MAX},
                    &daemon->step_client, reterr));
-    daemon->processes = process_workers_new(&(ProcessWorkersOptions){.pool        = daemon->app->pool,
-                                                                     .client      = daemon->step_client,
-                                                                     .listen      = daemon->listen,
-                                                                     .concurrency = (int)settings->process_concurrency,
-                                                                     .lease_ms    = (int)settings->process_lease});
+    daemon->processes = process_workers_new(&(ProcessWorkersOptions){.pool         = daemon->app->pool,
+                                                                     .handler_pool = daemon->app->handler_pool,
+                                                                     .client       = daemon->step_client,
+                                                                     .listen       = daemon->listen,
+                                                                     .concurrency  = (int)settings->process_concurrency,
+                                                                     .lease_ms     = (int)settings->process_lease});
     return OK;
 }
 
@@ -266,12 +282,18 @@ static void periodic_free(Daemon *daemon)
 
 /* ---- HTTP ---- */
 
-static ErrorCode auth(void *context, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
-                      char *ret_name, Error *reterr)
+static bool auth(void *context, TokenCheck *check)
 {
     Api *api = context;
 
-    return key_cache_check(api->keys, token, try_cache, deadline, ret_scopes, ret_name, reterr);
+    return key_cache_get(api->keys, check);
+}
+
+static void auth_submit(void *context, TokenCheck *check)
+{
+    Api *api = context;
+
+    key_cache_submit(api->keys, check);
 }
 
 static ErrorCode http_start(Daemon *daemon, Error *reterr)
@@ -285,6 +307,7 @@ static ErrorCode http_start(Daemon *daemon, Error *reterr)
         .routes           = routes_table,
         .app              = &daemon->api,
         .auth             = auth,
+        .auth_submit      = auth_submit,
         .executor_threads = (int)settings->http_threads,
         .queue_max        = (int)settings->http_queue,
         .connections_max  = connections,

@@ -80,6 +80,10 @@ static const Setting rows[] = {
      .help = "libpq URL or conninfo, several hosts allowed; unset: a private PostgreSQL under PAWL_HOME"},
     {"PAWL_LISTEN_DATABASE_URL", NULL, SETTING_TEXT, AT(listen_database_url), .check = url_check, .secret = true,
      .help = "direct URL for LISTEN if PAWL_DATABASE_URL is that of a pooler; unset: PAWL_DATABASE_URL"},
+    {"PAWL_HANDLER_DATABASE_URL", NULL, SETTING_TEXT, AT(handler_database_url), .check = url_check, .secret = true,
+     .help = "URL with a login that is only a member of pawl_handler, for transactions that call functions of applications; unset: "
+             "the login handler of the private PostgreSQL, else PAWL_DATABASE_URL, and only functions whose owner may act as its "
+             "user are called"},
     {"PAWL_HOME", NULL, SETTING_TEXT, AT(home), .check = home_check,
      .help = "directory of the private PostgreSQL and the token file; unset: ~/.pawl, for root /var/lib/pawl"},
     {"PAWL_LISTEN", NULL, SETTING_TEXT, AT(listen), "127.0.0.1:8080", .check = listen_check,
@@ -128,7 +132,7 @@ static const Setting rows[] = {
     {"PAWL_REQUEST_TIMEOUT", NULL, SETTING_DURATION_MS, AT(request_timeout), "10s", 10, MS_MAX,
      .help = "timeout of one HTTP request, including waits"},
     {"PAWL_READ_TIMEOUT", NULL, SETTING_DURATION_MS, AT(read_timeout), "10s", 10, MS_MAX,
-     .help = "timeout for receiving a whole HTTP request, and of an idle connection"},
+     .help = "timeout for receiving a whole HTTP request, of an idle connection, and for taking 4 KiB per second of a response"},
     {"PAWL_DRAIN_TIMEOUT", NULL, SETTING_DURATION_MS, AT(drain_timeout), "30s", 0, MS_MAX,
      .help = "how long shutdown waits for requests and handlers in progress"},
     {"PAWL_CLOSE_TIMEOUT", NULL, SETTING_DURATION_MS, AT(close_timeout), "10s", 0, MS_MAX,
@@ -153,6 +157,8 @@ static const Setting rows[] = {
      .help = "resolved dead letters older than this are deleted"},
     {"PAWL_BATCH_EXPIRY", NULL, SETTING_DURATION_MS, AT(batch_expiry), "7d", 1000, MS_MAX,
      .help = "an open batch that has had no new command for this long is sealed"},
+    {"PAWL_REPLY_QUEUES_MAX", NULL, SETTING_INT, AT(reply_queues_max), "1000", 1, 100000,
+     .help = "most queues that pawl creates because a reply_to names them; those that pgmq.create made do not count"},
     {"PAWL_DLQ_EVERY", NULL, SETTING_DURATION_MS, AT(dlq_every), "5m", 100, MS_MAX,
      .help = "time between retries of a dead letter"},
     {"PAWL_DLQ_TRIES", NULL, SETTING_INT, AT(dlq_tries), "3", 1, 1000,

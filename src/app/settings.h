@@ -41,6 +41,7 @@ typedef struct {
 typedef struct {
     const char *database_url; /* NULL: a private PostgreSQL under home */
     const char *listen_database_url;
+    const char *handler_database_url; /* NULL: functions of applications run on connections of database_url */
     const char *home;
     const char *listen;
     const char *admin_token; /* NULL: the file home/token */
@@ -57,7 +58,7 @@ typedef struct {
     int64_t     http_threads;
     int64_t     dlq_every, dlq_tries;
     int64_t     keep_commands_days, keep_keys_days, keep_audit_days, keep_replies_days, keep_dead_letters_days;
-    int64_t     batch_expiry;
+    int64_t     batch_expiry, reply_queues_max;
     int64_t     alert_pool, alert_failing, alert_dead_letters, alert_waiting, alert_rate_limited;
     const char *alert_webhook;
     const char *step_hosts; /* NULL: every public address */

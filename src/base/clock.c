@@ -29,39 +29,75 @@ void clock_sleep_ms(int64_t ms)
 
 void clock_sleep_until(Deadline deadline)
 {
-    world->sleep_until(deadline.at);
+    do
+        world->sleep_until(deadline_look(deadline));
+    while (deadline.cut && !deadline_passed(deadline));
 }
 
 Deadline deadline_in_ms(int64_t ms)
 {
-    return (Deadline){mono_plus_ms(clock_mono(), ms)};
+    return (Deadline){.at = mono_plus_ms(clock_mono(), ms)};
 }
 
 Deadline deadline_never(void)
 {
-    return (Deadline){{INT64_MAX}};
+    return (Deadline){.at = {INT64_MAX}};
 }
 
 Deadline deadline_sooner(Deadline a, Deadline b)
 {
-    return mono_before(b.at, a.at) ? b : a;
+    return (Deadline){.at = mono_before(b.at, a.at) ? b.at : a.at, .cut = a.cut ? a.cut : b.cut};
+}
+
+Deadline deadline_cut(Deadline deadline, const Cut *cut)
+{
+    deadline.cut = cut;
+    return deadline;
+}
+
+void cut_at(Cut *cut, Mono at)
+{
+    int64_t before = atomic_load(&cut->ns);
+
+    while ((before == 0 || at.ns < before) && !atomic_compare_exchange_weak(&cut->ns, &before, at.ns))
+        ;
+}
+
+static Mono deadline_end(Deadline deadline)
+{
+    int64_t cut = deadline.cut ? atomic_load(&deadline.cut->ns) : 0;
+
+    return cut != 0 && cut < deadline.at.ns ? (Mono){cut} : deadline.at;
+}
+
+Mono deadline_look(Deadline deadline)
+{
+    Mono end = deadline_end(deadline), look;
+
+    if (!deadline.cut)
+        return end;
+    look = mono_plus_ms(clock_mono(), CUT_LOOK_MS);
+    return mono_before(look, end) ? look : end;
 }
 
 bool deadline_passed(Deadline deadline)
 {
-    return deadline.at.ns != INT64_MAX && !mono_before(clock_mono(), deadline.at);
+    Mono end = deadline_end(deadline);
+
+    return end.ns != INT64_MAX && !mono_before(clock_mono(), end);
 }
 
 int deadline_left_ms(Deadline deadline)
 {
+    int64_t end = deadline_end(deadline).ns;
     int64_t now = clock_mono().ns;
     int64_t left;
 
-    if (deadline.at.ns == INT64_MAX)
+    if (end == INT64_MAX)
         return INT32_MAX;
-    if (deadline.at.ns <= now)
+    if (end <= now)
         return 0;
-    if (__builtin_sub_overflow(deadline.at.ns, now, &left))
+    if (__builtin_sub_overflow(end, now, &left))
         return INT32_MAX;
     /* Rounded up: a wait that ends a moment too early would spin through the last millisecond. */
     int64_t ms = left / NS_PER_MS + (left % NS_PER_MS != 0);

@@ -7,7 +7,9 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -16,8 +18,13 @@ typedef struct {
 typedef struct {
     int64_t us; /* since 1970-01-01 UTC */
 } Wall;
+/* Ends waits of other threads: see deadline_cut(). */
 typedef struct {
-    Mono at; /* INT64_MAX: never */
+    _Atomic int64_t ns; /* of a Mono; 0: nothing is to end yet */
+} Cut;
+typedef struct {
+    Mono       at;  /* INT64_MAX: never */
+    const Cut *cut; /* may bring it forward; NULL: nothing does */
 } Deadline;
 
 #define NS_PER_MS 1000000LL
@@ -57,6 +64,14 @@ Deadline deadline_in_ms(int64_t ms);
 Deadline deadline_never(void);
 Deadline deadline_sooner(Deadline a, Deadline b);
 bool     deadline_passed(Deadline deadline);
+/* The same deadline, unless cut_at() has named a sooner time: then waits until it end at that time, those under way within CUT_LOOK_MS
+ * after it. */
+#define CUT_LOOK_MS 100
+Deadline deadline_cut(Deadline deadline, const Cut *cut);
+/* From any thread; the soonest of several times counts. */
+void cut_at(Cut *cut, Mono at);
+/* Until when to wait before looking at the deadline again. */
+Mono deadline_look(Deadline deadline);
 /* Milliseconds left, rounded up, 0 when passed; at most INT32_MAX, so that it fits a poll(). */
 int deadline_left_ms(Deadline deadline);
 

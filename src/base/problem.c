@@ -49,7 +49,8 @@ static const struct {
      SAME_KEY},
     [ERR_REFUSED] = {"The database refuses the server's connections. Nothing was written.",
      "The operator of the server must act: pawl doctor says how."},
-    [ERR_UNKNOWN] = {"The connection to the database broke during the commit: the request may have been committed.",
+    [ERR_UNKNOWN] = {"The commit was not confirmed: the connection to the database broke, or no synchronous standby confirmed it in time. The "
+     "request may have been committed.",
      "Repeat it with the same key: the response has the outcome."},
     [ERR_INTERNAL] = {"A bug in the server. Its log has the details under this instance.",
      "Report it with the instance; a repeat with the same key is safe."},

@@ -64,7 +64,7 @@ void cond_done(Cond *cond)
 
 bool cond_wait(Cond *cond, Mutex *mutex, Deadline deadline)
 {
-    return world->wait(cond, mutex, deadline.at);
+    return world->wait(cond, mutex, deadline_look(deadline)) || (deadline.cut && !deadline_passed(deadline));
 }
 
 void cond_signal(Cond *cond)

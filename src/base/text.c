@@ -267,7 +267,7 @@ const char *text_nearest(const char *word, const char *const *words, size_t coun
         return NULL;
     for (size_t i = 0; i < count; i++) {
         size_t candidate_size = strlen(words[i]);
-        if (candidate_size > NEAREST_SIZE_MAX)
+        if (candidate_size == 0 || candidate_size > NEAREST_SIZE_MAX)
             continue;
         size_t distance = edit_distance(word, size, words[i], candidate_size);
         if (distance < nearest || (distance == nearest && !found)) {

@@ -33,7 +33,12 @@ extern const World *world; /* &world_real until a test says otherwise */
 
 static inline int world_socket_wait(int fd, int events, Deadline deadline)
 {
-    return world->socket_wait(fd, events, deadline.at);
+    int ready;
+
+    do
+        ready = world->socket_wait(fd, events, deadline_look(deadline));
+    while (!ready && deadline.cut && !deadline_passed(deadline));
+    return ready;
 }
 
 static inline void world_socket_shut(int fd)

@@ -60,8 +60,8 @@ static ErrorCode items_post(const BenchDatabase *database, Arena *arena, WalletI
 
     for (int i = 0; i < count; i++)
         list[i] = &items[i];
-    TRY(wallet_post_many(database->pool, deadline_in_ms(CALL_MS), arena, list, count, /* atomic= */ true, &refused,
-                         reterr));
+    TRY(wallet_post_many(database->pool, deadline_in_ms(CALL_MS), /* lock_ms= */ 0, arena, list, count,
+                         /* atomic= */ true, &refused, reterr));
     return refused < 0 ? OK : fail(reterr, ERR_INTERNAL, "%s", items[refused].error.text);
 }
 

@@ -63,7 +63,7 @@ TABLE(batch, "Batch");
 
 static const AnswerField claimed_item_fields[] = {
     UUID("command_id"), TEXT("type"), JSON("payload", .nullable = true), I64("attempt"), I64("max_attempts"),
-    I64("lease", .help = "the fencing token, an integer below 2^53: settle and extend need it")};
+    I64("lease", .help = "the fencing token, a random integer below 2^53: settle and extend need it")};
 static TABLE(claimed_item, "ClaimedCommand");
 static const AnswerField claimed_fields[] = {ROWS("items", claimed_item)};
 TABLE(claimed, "Claimed");

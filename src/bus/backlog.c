@@ -20,7 +20,8 @@
     X(T, int64_t, DB_I64, oldest_ms)           \
     X(T, const char *, DB_TEXT, oldest_domain) \
     X(T, int64_t, DB_I64, parked)              \
-    X(T, int64_t, DB_I64, batch_idle_s)
+    X(T, int64_t, DB_I64, batch_idle_s)        \
+    X(T, int64_t, DB_I64, reply_queues_percent)
 typedef struct {
     COUNTS_COLUMNS(DB_FIELD, Counts)
 } Counts;
@@ -77,6 +78,7 @@ ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *r
     metric_set(&bus_metrics.leased, counts.leased);
     metric_set(&bus_metrics.troubleshooting, counts.in_tsq);
     metric_set(&bus_metrics.batch_idle_s, counts.batch_idle_s);
+    metric_set(&bus_metrics.reply_queues_percent, counts.reply_queues_percent);
     metric_set(&bus_metrics.oldest_ready_s, oldest_age_ms(backlog, &counts, now) / 1000);
     return OK;
 }

@@ -3,11 +3,13 @@
  */
 #include "bus/claim.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "bus/metric.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -223,6 +225,80 @@ ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int l
     if (from != CLAIM_FROM_CURSOR)
         TRY(claim_below(claimer, &options, from, limit, lease_ms, ret_list, ret_count, reterr));
     return *ret_count == 0 && rested ? claimer_skip_others(claimer, &options, start, reterr) : OK;
+}
+
+/* ---- what waits ---- */
+
+#define READY_COLUMNS(X, T)          \
+    X(T, int64_t, DB_I64, allocated) \
+    X(T, int64_t, DB_I64, running)   \
+    X(T, int64_t, DB_I64, oldest)    \
+    X(T, int32_t, DB_I32, ord)
+typedef struct {
+    READY_COLUMNS(DB_FIELD, ReadyRow)
+} ReadyRow;
+DB_SHAPE(ready, ReadyRow, READY_COLUMNS);
+
+static const char *claimer_types_text(const Claimer *claimer, Arena *arena)
+{
+    Text text scoped_text = {0};
+
+    if (claimer->type_count == 0)
+        return NULL;
+    text_init(&text, /* arena= */ NULL, ARENA_BYTES_DEFAULT);
+    for (int i = 0; i < claimer->type_count; i++)
+        text_print(&text, "%s%s", i ? "\n" : "", claimer->types[i]);
+    return arena_text(arena, text_string(&text));
+}
+
+static ErrorCode ready_find(const TxOptions *options, Pool *pool, Claimer *const *list, int count,
+                            const ClaimFrom *froms, const ReadyRow **ret_rows, int *ret_count, Error *reterr)
+{
+    Arena       *arena   = options->arena;
+    const char **domains = arena_array(arena, const char *, count), **types = arena_array(arena, const char *, count);
+    int64_t     *floors = arena_array(arena, int64_t, count * PRIORITY_COUNT);
+    void        *rows;
+
+    for (int i = 0; i < count; i++) {
+        domains[i] = list[i]->domain;
+        types[i]   = claimer_types_text(list[i], arena);
+        memcpy(floors + (ptrdiff_t)i * PRIORITY_COUNT, claimer_positions(list[i], froms[i]),
+               PRIORITY_COUNT * sizeof *floors);
+    }
+    TRY(db_call_many(pool, options, sql_bus_claimers_ready,
+                     DB_ARGS(db_texts(arena, domains, count), db_texts(arena, types, count),
+                             db_i64s(arena, floors, count * PRIORITY_COUNT)),
+                     &ready_shape, &rows, ret_count, reterr));
+    *ret_rows = rows;
+    return OK;
+}
+
+ErrorCode claimers_ready(Pool *pool, Deadline deadline, Arena *arena, Claimer *const *list, int count, bool *ret_ready,
+                         Error *reterr)
+{
+    /* It changes nothing, but has a transaction id of its own, as the proof of one claimer. */
+    TxOptions       options = {.name = "ready", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
+    ClaimFrom      *froms   = arena_array(arena, ClaimFrom, count);
+    Mono            now     = clock_mono();
+    DecidedPosition none;
+    const ReadyRow *rows;
+    int             row_count;
+
+    assert(count <= CLAIMERS_MAX);
+    for (int i = 0; i < count; i++)
+        froms[i] = claim_cursor_search_from(&list[i]->cursor, now);
+    TRY(ready_find(&options, pool, list, count, froms, &rows, &row_count, reterr));
+    memset(ret_ready, 0, (size_t)count * sizeof *ret_ready);
+    for (int i = 0; i < row_count; i++)
+        if (rows[i].ord > 0)
+            ret_ready[rows[i].ord - 1] = true;
+    none = (DecidedPosition){.allocated = rows[0].allocated, .running = rows[0].running, .oldest = rows[0].oldest};
+    for (int i = 0; i < PRIORITY_COUNT; i++)
+        none.firsts[i] = none.allocated + 1;
+    for (int i = 0; i < count; i++)
+        if (!ret_ready[i])
+            claim_cursor_searched(&list[i]->cursor, now, froms[i], &none);
+    return OK;
 }
 
 ErrorCode claimer_has_work(Claimer *claimer, Deadline deadline, Arena *arena, bool *ret_has, Error *reterr)

@@ -72,6 +72,11 @@ void claimer_serve(Claimer *claimer, const char *worker);
  * may be leased to no worker; they are queued again when the lease expires. */
 must_check ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int limit, int lease_ms,
                                    ClaimedCommand **ret_list, int *ret_count, Error *reterr);
+/* Which of these may claim something? One statement for all, at most CLAIMERS_MAX. Cursors are moved by proof, so what is not ready costs
+ * less the next time. No thread claims with them meanwhile. */
+#define CLAIMERS_MAX 1000
+must_check ErrorCode claimers_ready(Pool *pool, Deadline deadline, Arena *arena, Claimer *const *list, int count,
+                                    bool *ret_ready, Error *reterr);
 /* Is any command of the domain queued, delayed or leased? */
 must_check ErrorCode claimer_has_work(Claimer *claimer, Deadline deadline, Arena *arena, bool *ret_has, Error *reterr);
 
@@ -130,6 +135,10 @@ typedef struct {
 
 /* Where the next claim should begin; anything but CLAIM_FROM_CURSOR is recorded as made now. */
 ClaimFrom claim_cursor_from(ClaimCursor *cursor, Mono now);
+/* Where to search without a claim. Nothing is recorded, so the claim that follows begins there, too. */
+ClaimFrom claim_cursor_search_from(const ClaimCursor *cursor, Mono now);
+/* It found nothing. */
+void claim_cursor_searched(ClaimCursor *cursor, Mono now, ClaimFrom from, const DecidedPosition *decided_position);
 /* The claim from the position found nothing: may it start at the watermark, off schedule? */
 bool claim_cursor_may_start_lower(const ClaimCursor *cursor, Mono now);
 /* A scan from below the position ended now and took took_us. */

@@ -28,6 +28,21 @@ ClaimFrom claim_cursor_from(ClaimCursor *cursor, Mono now)
     return CLAIM_FROM_CURSOR;
 }
 
+ClaimFrom claim_cursor_search_from(const ClaimCursor *cursor, Mono now)
+{
+    if (mono_before(now, cursor->pause_until))
+        return CLAIM_FROM_CURSOR;
+    return mono_before(now, cursor->full_at) ? CLAIM_FROM_WATERMARK : CLAIM_FROM_START;
+}
+
+void claim_cursor_searched(ClaimCursor *cursor, Mono now, ClaimFrom from, const DecidedPosition *decided_position)
+{
+    if (from == CLAIM_FROM_START)
+        cursor->full_at = mono_plus_ms(now, CLAIM_FULL_MS);
+    if (from != CLAIM_FROM_CURSOR) /* else what is between the watermark and the position was not read */
+        claim_cursor_prove(cursor, decided_position);
+}
+
 void claim_cursor_measured(ClaimCursor *cursor, Mono now, int64_t took_us)
 {
     int64_t pause_ms = took_us * CLAIM_LOW_SHARE / 1000;

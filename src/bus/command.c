@@ -18,6 +18,8 @@ DB_SHAPE(command, Command, COMMAND_COLUMNS);
 
 DB_SHAPE(decision, Decision, DECISION_COLUMNS);
 
+DB_SHAPE(work_left, WorkLeft, WORK_LEFT_COLUMNS);
+
 const char *const command_statuses[] = {"PENDING", "IN_PROGRESS", "IN_TSQ", "COMPLETED", "FAILED", "CANCELED", NULL};
 
 const char *command_status_constant(const char *status)
@@ -110,18 +112,45 @@ ErrorCode command_count(Pool *pool, Deadline deadline, const CommandFilter *filt
     return OK;
 }
 
-ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const char *const *ids,
-                          int count, int64_t **ret_numbers, Error *reterr)
+ErrorCode work_left(Pool *pool, Deadline deadline, const char *domain, const char *const *types, WorkLeft *ret_left,
+                    Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = reading("work_left", deadline, arena);
+    int                       count   = 0;
+
+    while (types && types[count])
+        count++;
+    return db_call(pool, &options, sql_bus_work_left,
+                   DB_ARGS(db_text(domain), types ? db_texts(arena, types, count) : db_null()), &work_left_shape,
+                   ret_left, reterr);
+}
+
+ErrorCode command_numbers_in(Pool *pool, Deadline deadline, bool urgent, Arena *arena, const char *const *domains,
+                             const char *const *ids, int count, int64_t **ret_numbers, Error *reterr)
 {
     TxOptions options = reading("command_numbers", deadline, arena);
     void     *rows;
     int       got;
 
-    TRY(db_call_many(pool, &options, sql_bus_command_numbers, DB_ARGS(db_text(domain), db_uuids(arena, ids, count)),
-                     &db_i64_shape, &rows, &got, reterr));
+    options.urgent  = urgent;
+    options.prepare = true;
+    TRY(db_call_many(pool, &options, sql_bus_command_numbers,
+                     DB_ARGS(db_texts(arena, domains, count), db_uuids(arena, ids, count)), &db_i64_shape, &rows, &got,
+                     reterr));
     assert(got == count);
     *ret_numbers = rows;
     return OK;
+}
+
+ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const char *const *ids,
+                          int count, int64_t **ret_numbers, Error *reterr)
+{
+    const char **domains = arena_array(arena, const char *, count);
+
+    for (int i = 0; i < count; i++)
+        domains[i] = domain;
+    return command_numbers_in(pool, deadline, /* urgent= */ false, arena, domains, ids, count, ret_numbers, reterr);
 }
 
 ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const char *command_id, const char ***ret_names,

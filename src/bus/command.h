@@ -61,9 +61,26 @@ must_check ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, c
 must_check ErrorCode command_count(Pool *pool, Deadline deadline, const CommandFilter *filter, int64_t *ret_count,
                                    Error *reterr);
 
+/* What has not ended, as a worker that drains a domain sees it. parked: behind a command with the same order key. */
+#define WORK_LEFT_COLUMNS(X, T)    \
+    X(T, int64_t, DB_I64, queued)  \
+    X(T, int64_t, DB_I64, delayed) \
+    X(T, int64_t, DB_I64, parked)  \
+    X(T, int64_t, DB_I64, leased)
+typedef struct {
+    WORK_LEFT_COLUMNS(DB_FIELD, WorkLeft)
+} WorkLeft;
+/* types: ends with NULL; NULL: all. */
+must_check ErrorCode work_left(Pool *pool, Deadline deadline, const char *domain, const char *const *types,
+                               WorkLeft *ret_left, Error *reterr);
+
 /* The numbers behind ids, for claim and settle; 0 for an id that this domain does not know. */
 must_check ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
                                      const char *const *ids, int count, int64_t **ret_numbers, Error *reterr);
+/* The same with a domain for each id. urgent: for a heartbeat (TxOptions). */
+must_check ErrorCode command_numbers_in(Pool *pool, Deadline deadline, bool urgent, Arena *arena,
+                                        const char *const *domains, const char *const *ids, int count,
+                                        int64_t **ret_numbers, Error *reterr);
 
 /* The domains that have a command of this id, by name. */
 must_check ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const char *command_id,

@@ -35,8 +35,11 @@ SCOPED(Handler, handler_exec_free)
  * Calls schema.function(payload jsonb, command_id uuid) returns jsonb, and settles the command in the same transaction: what
  * it wrote and that it is done commit together or not at all, so its effects in this database happen exactly once.
  * An exception with errcode QU065 is a business refusal, QU070 a permanent failure, any other one is tried again.
- * ERR_INVALID, ERR_NOT_FOUND: there is no such function. ERR_DENIED: it would run with more rights than its owner has; see
- * sql/bus/handler.sql. That is checked again before each call.
+ *
+ * pool: what the function leaves behind, deferred triggers above all, runs with the rights of its connections, from the first to the
+ * last statement of the transaction. So they belong to a login that may only call functions and settle (pawl_handler).
+ * ERR_INVALID, ERR_NOT_FOUND: there is no such function. ERR_DENIED: the login has rights that the function's owner has not, or may not
+ * call it; see sql/bus/handler.sql. That is checked again before each call.
  */
 must_check ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, Handler **ret_handler,
                                      Error *reterr);

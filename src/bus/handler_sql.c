@@ -34,15 +34,12 @@ static ErrorCode function_call(Tx *tx, Job *job, void *context, SettleItem *ret_
     return OK;
 }
 
-static void sql_run(Handler *handler, Job *job, SettleItem *ret_settle)
-{
-    tx_handler_run((TxHandler *)handler, job, function_call, /* context= */ handler, ret_settle);
-}
-
 /* ---- finding it ---- */
 
 #define FOUND_COLUMNS(X, T)            \
     X(T, bool, DB_BOOL, is_safe)       \
+    X(T, bool, DB_BOOL, is_callable)   \
+    X(T, bool, DB_BOOL, is_definer)    \
     X(T, const char *, DB_TEXT, owner) \
     X(T, const char *, DB_TEXT, connected)
 typedef struct {
@@ -50,28 +47,65 @@ typedef struct {
 } Found;
 DB_SHAPE(found, Found, FOUND_COLUMNS);
 
-ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, Handler **ret_handler, Error *reterr)
+static ErrorCode found_check(const Found *found, const char *function, Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
-    TxOptions                 options = {.name = "handler", .deadline = deadline, .arena = arena, .read_only = true};
-    const char               *dot     = strchr(function, '.');
-    void                     *rows;
-    int                       count;
-
-    if (!dot || dot == function || !dot[1] || strchr(dot + 1, '.'))
-        return fail(reterr, ERR_INVALID, "\"%s\" is not the name of a function: it must be schema.function", function);
-    const char *schema = arena_bytes(arena, function, (size_t)(dot - function));
-    TRY(db_call_many(pool, &options, sql_bus_handler_find, DB_ARGS(db_text(schema), db_text(dot + 1)), &found_shape,
-                     &rows, &count, reterr));
-    if (count == 0)
-        return fail(reterr, ERR_NOT_FOUND, "function %s(payload jsonb, command_id uuid) returns jsonb does not exist",
-                    function);
-    const Found *found = rows;
-    if (!found->is_safe)
+    if (!found->is_safe && !found->is_definer)
         return fail(reterr, ERR_DENIED,
                     "function %s belongs to \"%s\" and would run with the rights of \"%s\": "
                     "its owner must alter it to be security definer",
                     function, found->owner, found->connected);
+    if (!found->is_safe)
+        return fail(reterr, ERR_DENIED,
+                    "function %s belongs to \"%s\", and what it leaves behind would run with the rights of \"%s\": "
+                    "PAWL_HANDLER_DATABASE_URL must name a login that is a member of pawl_handler only",
+                    function, found->owner, found->connected);
+    if (!found->is_callable)
+        return fail(
+            reterr, ERR_DENIED,
+            "\"%s\" may not call function %s: \"%s\" must grant it USAGE on the schema and EXECUTE on the function",
+            found->connected, function, found->owner);
+    return OK;
+}
+
+static ErrorCode function_find(Pool *pool, Deadline deadline, Arena *arena, const char *schema, const char *name,
+                               Error *reterr)
+{
+    TxOptions   options  = {.name = "handler", .deadline = deadline, .arena = arena, .read_only = true};
+    const char *function = arena_print(arena, "%s.%s", schema, name);
+    void       *rows;
+    int         count;
+
+    TRY(db_call_many(pool, &options, sql_bus_handler_find, DB_ARGS(db_text(schema), db_text(name)), &found_shape, &rows,
+                     &count, reterr));
+    if (count == 0)
+        return fail(reterr, ERR_NOT_FOUND, "function %s(payload jsonb, command_id uuid) returns jsonb does not exist",
+                    function);
+    return found_check(rows, function, reterr);
+}
+
+/* Was it refused to call the function (42501), and not only something that the function did? Then nothing was called, and the command is
+ * released, because it is no failure of its own. */
+static void sql_run(Handler *base, Job *job, SettleItem *ret_settle)
+{
+    SqlHandler *handler = (SqlHandler *)base;
+    Error       why     = {0};
+
+    tx_handler_run(&handler->base, job, function_call, /* context= */ handler, ret_settle);
+    if (ret_settle->error && strstr(ret_settle->error, "(SQLSTATE 42501)") &&
+        function_find(handler->base.pool, job->deadline, job->arena, handler->schema, handler->name, &why) ==
+            ERR_DENIED)
+        job->not_begun = arena_text(job->arena, why.text);
+}
+
+ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, Handler **ret_handler, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    const char               *dot   = strchr(function, '.');
+
+    if (!dot || dot == function || !dot[1] || strchr(dot + 1, '.'))
+        return fail(reterr, ERR_INVALID, "\"%s\" is not the name of a function: it must be schema.function", function);
+    const char *schema = arena_bytes(arena, function, (size_t)(dot - function));
+    TRY(function_find(pool, deadline, arena, schema, dot + 1, reterr));
     SqlHandler *handler = memory_new(1, sizeof *handler);
     tx_handler_init(&handler->base, pool, sql_run);
     handler->schema = memory_text(schema);

@@ -20,7 +20,7 @@ typedef struct {
 } Maintained;
 DB_SHAPE(maintained, Maintained, MAINTAINED_COLUMNS);
 
-ErrorCode maintain_step(Pool *pool, Deadline deadline, Maintain *maintain, const MaintainAges *ages, bool *ret_more,
+ErrorCode maintain_step(Pool *pool, Deadline deadline, Maintain *maintain, const MaintainLimits *limits, bool *ret_more,
                         Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
@@ -28,9 +28,10 @@ ErrorCode maintain_step(Pool *pool, Deadline deadline, Maintain *maintain, const
     Maintained                done    = {0};
 
     TRY(db_call(pool, &options, sql_bus_maintain,
-                DB_ARGS(db_i32(ROWS_MAX), db_i64(ages->batch_expiry_ms), db_i32((int32_t)ages->keep_replies_days),
-                        db_i32((int32_t)ages->keep_letters_days),
-                        db_text(maintain->reply_queue[0] ? maintain->reply_queue : NULL)),
+                DB_ARGS(db_i32(ROWS_MAX), db_i64(limits->batch_expiry_ms), db_i32((int32_t)limits->keep_replies_days),
+                        db_i32((int32_t)limits->keep_letters_days),
+                        db_text(maintain->reply_queue[0] ? maintain->reply_queue : NULL),
+                        db_i32(limits->reply_queues_max)),
                 &maintained_shape, &done, reterr));
     snprintf(maintain->reply_queue, sizeof maintain->reply_queue, "%s", done.after ? done.after : "");
     *ret_more = done.after || done.replies >= ROWS_MAX || done.letters >= ROWS_MAX;

@@ -17,7 +17,8 @@
 typedef struct {
     int64_t batch_expiry_ms; /* an open batch without a new command for so long is sealed */
     int64_t keep_replies_days, keep_letters_days;
-} MaintainAges;
+    int     reply_queues_max; /* how many pawl creates in all */
+} MaintainLimits;
 
 /* Where the next step goes on. Begin with zeros. */
 typedef struct {
@@ -25,7 +26,7 @@ typedef struct {
 } Maintain;
 
 /* One batch of each. *ret_more: more may be old enough. */
-must_check ErrorCode maintain_step(Pool *pool, Deadline deadline, Maintain *maintain, const MaintainAges *ages,
+must_check ErrorCode maintain_step(Pool *pool, Deadline deadline, Maintain *maintain, const MaintainLimits *limits,
                                    bool *ret_more, Error *reterr);
 
 /* Dead letters of type "reply" and "on_complete"; each runs in the transaction that resolves its letter. */

@@ -41,12 +41,13 @@ static ErrorCode set_body(Tx *tx, void *context, Error *reterr)
                   NULL, reterr);
 }
 
-ErrorCode retry_policy_set(Pool *pool, Deadline deadline, const char *domain, const char *type,
+ErrorCode retry_policy_set(Pool *pool, Deadline deadline, int lock_ms, const char *domain, const char *type,
                            const int64_t *delays_ms, int count, const char *order_key, Error *reterr)
 {
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    TxOptions options               = {.name = "retry_policy_set", .deadline = deadline, .arena = arena, .keyed = true};
-    Setting   given                 = {domain, type, order_key, delays_ms, count};
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {
+                        .name = "retry_policy_set", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
+    Setting given = {domain, type, order_key, delays_ms, count};
 
     return tx_run(pool, &options, set_body, &given, reterr);
 }

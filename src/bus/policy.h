@@ -37,8 +37,8 @@ typedef struct {
 must_check ErrorCode retry_policy_list(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
                                        RetryPolicy **ret_list, int *ret_count, Error *reterr);
 /* Replace a policy. type NULL: the domain's own. count 0: it sets no delays. order_key: "hold", "release", or NULL: it does not set it. A
- * policy that sets nothing is removed. ERR_INVALID. */
-must_check ErrorCode retry_policy_set(Pool *pool, Deadline deadline, const char *domain, const char *type,
+ * policy that sets nothing is removed. lock_ms: as in bus/command.h. ERR_INVALID. */
+must_check ErrorCode retry_policy_set(Pool *pool, Deadline deadline, int lock_ms, const char *domain, const char *type,
                                       const int64_t *delays_ms, int count, const char *order_key, Error *reterr);
 /* As JSON, the same for HTTP and the command line. */
 void retry_policy_write(Writer *writer, const RetryPolicy *policy);

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { DOMAIN_SEND, DOMAIN_WORK, DOMAIN_READ, DOMAIN_USES } DomainUse; /* a cancel is DOMAIN_SEND */
+typedef enum { DOMAIN_SEND, DOMAIN_CANCEL, DOMAIN_WORK, DOMAIN_READ, DOMAIN_USES } DomainUse;
 
 typedef struct {
     bool (*has)(const char *domain); /* NULL ends a table */

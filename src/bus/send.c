@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "bus/metric.h"
 #include "bus/send_internal.h"
 #include "pg/tx.h"
@@ -126,6 +127,13 @@ static const char *attached_of(const void *any)
     return item->attached;
 }
 
+static const char *keyed_of(const void *any)
+{
+    const SendItem *item = any;
+
+    return item->is_keyed ? "true" : NULL;
+}
+
 static DbArg delays_arg(Arena *arena, SendItem *const *items, int count)
 {
     int64_t *delays = arena_array(arena, int64_t, count);
@@ -206,7 +214,7 @@ static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowa
                      db_texts_by(arena, items, count, reply_of), db_texts_by(arena, items, count, correlation_of),
                      db_uuid(first->batch_id), db_text(first->actor), db_bool(nowait),
                      db_texts_by(arena, items, count, order_key_of), db_bool(fresh),
-                     db_texts_by(arena, items, count, attached_of)),
+                     db_texts_by(arena, items, count, attached_of), db_texts_by(arena, items, count, keyed_of)),
              &rows, &sent_count, reterr));
     sent = rows;
     if (fresh && sent_count == 1 && sent[0].ord == 0) { /* all are new */
@@ -340,6 +348,27 @@ ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **item
 
     TRY(items_choose(arena, items, count, &good, &count, reterr));
     return send_sorted(pool, deadline, arena, good, count, /* nowait= */ false, reterr);
+}
+
+ErrorCode send_key_id(Pool *pool, Deadline deadline, Arena *arena, const char *key, const char **ret_id, Error *reterr)
+{
+    TxOptions options = {.name = "key", .deadline = deadline, .arena = arena, .read_only = true};
+
+    return db_call(pool, &options, sql_bus_key, DB_ARGS(db_text(key)), &db_text_shape, ret_id, reterr);
+}
+
+ErrorCode send_domain_nearest(Pool *pool, Deadline deadline, Arena *arena, const char *domain, bool *ret_is_new,
+                              const char **ret_nearest, Error *reterr)
+{
+    TxOptions options = {.name = "domain", .deadline = deadline, .arena = arena, .read_only = true};
+    void     *rows;
+    int       count;
+
+    TRY(db_call_many(pool, &options, sql_bus_domain_names, DB_ARGS(db_text(domain)), &db_text_shape, &rows, &count,
+                     reterr));
+    *ret_is_new  = count > 0;
+    *ret_nearest = text_nearest(domain, rows, (size_t)count);
+    return OK;
 }
 
 ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr)

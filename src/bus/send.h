@@ -42,6 +42,7 @@ typedef struct {
     const char *domain, *type;
     const char *payload;           /* JSON; NULL: {} */
     const char *command_id;        /* NULL: made, into id */
+    bool        is_keyed;          /* command_id is that of a sender's key: refused if another domain has it */
     int64_t     delay_ms;          /* 0: none */
     int         priority;          /* 0 to 9; SEND_DEFAULT: 4 */
     int         max_attempts;      /* 1 to 1000; SEND_DEFAULT: 3 */
@@ -86,6 +87,14 @@ must_check ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, Send
 must_check ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr);
 /* Into the metrics, when that transaction has committed; send_many() and sender_send() do so themselves. */
 void send_count(SendItem *const *items, int count);
+
+/* The id of a text key, as pawl.key() in SQL has it for the role of the session: ERR_INVALID if it is empty or too long. */
+must_check ErrorCode send_key_id(Pool *pool, Deadline deadline, Arena *arena, const char *key, const char **ret_id,
+                                 Error *reterr);
+
+/* Was nothing ever sent to this domain? Then *ret_nearest is the name of another one that may be meant; NULL: none is near. */
+must_check ErrorCode send_domain_nearest(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
+                                         bool *ret_is_new, const char **ret_nearest, Error *reterr);
 
 /* One command through a combiner: callers at the same time share a transaction. */
 typedef struct Sender Sender;

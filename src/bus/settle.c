@@ -11,13 +11,12 @@
 #include "bus/command.h"
 #include "bus/metric.h"
 #include "bus/send.h"
+#include "bus/settle_internal.h"
 #include "pg/combiner.h"
 #include "pg/combiner_split.h"
 #include "pg/tx.h"
 #include "sql.h"
 
-#define CALL_BYTES_MAX ((size_t)16 << 20)
-#define BYTES_FACTOR   8
 #define ITEM_BYTES     1024
 #define SETTLE_ARGS    9
 #define BUSY_MS        1000 /* how long settle_each() tries again what another transaction holds */
@@ -161,6 +160,15 @@ static size_t item_bytes(const void *context)
     return ITEM_BYTES + (item->result ? strlen(item->result) : 0) + (item->error ? SETTLE_ERROR_MAX : 0);
 }
 
+size_t settle_weigh(SettleItem *const *items, int count)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < count; i++)
+        bytes += item_bytes(items[i]) + SETTLE_CALL_WEIGHT_MAX / SETTLE_MAX;
+    return bytes;
+}
+
 static ErrorCode check_size(const Arena *arena, SettleItem *const *items, int count, Error *reterr)
 {
     size_t bytes = 0;
@@ -169,10 +177,10 @@ static ErrorCode check_size(const Arena *arena, SettleItem *const *items, int co
         return fail(reterr, ERR_LIMIT, "1 to %d commands can be settled in one call, got %d", SETTLE_MAX, count);
     for (int i = 0; i < count; i++)
         bytes += item_bytes(items[i]);
-    if (!arena_has_space(arena, bytes * BYTES_FACTOR) && count == 1)
+    if (!arena_has_space(arena, bytes * SETTLE_BYTES_FACTOR) && count == 1)
         return fail(reterr, ERR_LIMIT, "result of %zu bytes is too large",
                     items[0]->result ? strlen(items[0]->result) : 0);
-    if (!arena_has_space(arena, bytes * BYTES_FACTOR))
+    if (!arena_has_space(arena, bytes * SETTLE_BYTES_FACTOR))
         return fail(reterr, ERR_LIMIT, "%d outcomes of %zu bytes together are too large for one call", count, bytes);
     return OK;
 }
@@ -235,16 +243,22 @@ struct Settler {
     Combiner   *combiner;
 };
 
+ErrorCode settle_together(Pool *pool, Deadline deadline, const Wake *wake, Arena *arena, SettleItem **items, int count,
+                          Error *reterr)
+{
+    TRY(settle_many(pool, deadline, arena, items, count, reterr));
+    wake_names(wake, items[0]->wake);
+    for (int i = 0; i < count; i++)
+        items[i]->wake = NULL; /* it is in the arena */
+    return OK;
+}
+
 static ErrorCode settler_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
     Settler                  *settler = context;
-    scoped(arena_free) Arena *arena = arena_new((CALL_BYTES_MAX + SETTLE_RESULT_MAX + SETTLE_ERROR_MAX) * BYTES_FACTOR);
+    scoped(arena_free) Arena *arena   = arena_new(SETTLE_CALL_ARENA_BYTES);
 
-    TRY(settle_many(settler->pool, deadline, arena, (SettleItem **)items, count, reterr));
-    wake_names(settler->wake, ((SettleItem **)items)[0]->wake);
-    for (int i = 0; i < count; i++)
-        ((SettleItem **)items)[i]->wake = NULL; /* it is in the arena */
-    return OK;
+    return settle_together(settler->pool, deadline, settler->wake, arena, (SettleItem **)items, count, reterr);
 }
 
 Settler *settler_new(Pool *pool, const Wake *wake)
@@ -259,7 +273,7 @@ Settler *settler_new(Pool *pool, const Wake *wake)
                                                         .context    = settler,
                                                         .slots_max  = combiner_share(status.size_max, 2),
                                                         .weigh      = item_bytes,
-                                                        .weight_max = CALL_BYTES_MAX});
+                                                        .weight_max = SETTLE_CALL_BYTES_MAX});
     return settler;
 }
 
@@ -317,8 +331,7 @@ static void settle_done(void *context, const Error *error)
     item->busy       = false;
 }
 
-/* Those that another transaction holds, first; returns how many. */
-static int items_busy(SettleItem **items, int count)
+int settle_items_busy(SettleItem **items, int count)
 {
     int busy = 0;
 
@@ -332,26 +345,38 @@ static int items_busy(SettleItem **items, int count)
     return busy;
 }
 
-void settle_each(Pool *pool, Deadline deadline, const Wake *wake, SettleItem **items, int count)
+int settle_items_good(SettleItem *const *items, int count, SettleItem **ret_good)
 {
-    scoped(arena_free) Arena *arena   = arena_new((size_t)count * sizeof(SettleItem *) + ARENA_BYTES_DEFAULT);
-    SettleItem              **list    = arena_array(arena, SettleItem *, count);
-    Settler                   settler = {.pool = pool, .wake = wake};
-    Deadline                  until   = deadline_sooner(deadline, deadline_in_ms(BUSY_MS));
-    int                       good    = 0;
+    int good = 0;
 
     for (int i = 0; i < count; i++) {
         items[i]->busy = false;
         items[i]->code = check_result(items[i], &items[i]->error_text);
         if (items[i]->code == OK)
-            list[good++] = items[i];
+            ret_good[good++] = items[i];
     }
-    count = good;
+    return good;
+}
+
+void settle_apart(Pool *pool, Deadline deadline, const Wake *wake, SettleItem **items, int count)
+{
+    Settler settler = {.pool = pool, .wake = wake};
+
     if (count > 0)
-        combiner_split(settler_run, &settler, (void **)list, count, deadline, settle_done);
-    while ((count = items_busy(list, count)) > 0 && !deadline_passed(until)) {
+        combiner_split(settler_run, &settler, (void **)items, count, deadline, settle_done);
+}
+
+void settle_each(Pool *pool, Deadline deadline, const Wake *wake, SettleItem **items, int count)
+{
+    scoped(arena_free) Arena *arena = arena_new((size_t)count * sizeof(SettleItem *) + ARENA_BYTES_DEFAULT);
+    SettleItem              **list  = arena_array(arena, SettleItem *, count);
+    Deadline                  until = deadline_sooner(deadline, deadline_in_ms(BUSY_MS));
+
+    count = settle_items_good(items, count, list);
+    settle_apart(pool, deadline, wake, list, count);
+    while ((count = settle_items_busy(list, count)) > 0 && !deadline_passed(until)) {
         clock_sleep_until(deadline_sooner(until, deadline_in_ms(BUSY_PAUSE_MS)));
-        combiner_split(settler_run, &settler, (void **)list, count, deadline, settle_done);
+        settle_apart(pool, deadline, wake, list, count);
     }
 }
 

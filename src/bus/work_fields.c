@@ -16,7 +16,7 @@
 /* ---- claim ---- */
 
 static const Field claim_fields[] = {
-    {"limit", FIELD_I64, offsetof(ClaimRequest, limit), .required = true, .min = 1, .max = CLAIM_LIMIT_MAX},
+    {"limit", FIELD_I64, offsetof(ClaimRequest, limit), .min = 1, .max = CLAIM_LIMIT_MAX, .help = "1 when absent"},
     {"lease_s", FIELD_REAL, offsetof(ClaimRequest, lease_s), .min = 1, .max = LEASE_S_MAX, .help = "30 when absent"},
     {"wait_s", FIELD_REAL, offsetof(ClaimRequest, wait_s), .min = 0, .max = WAIT_S_MAX,
      .help = "long poll; 0 when absent"},
@@ -77,16 +77,15 @@ static Outcome outcome_find(const char *name)
     return outcome;
 }
 
-SettleItem settle_row_item(const SettleRow *row, int64_t number, const char *domain)
+SettleItem settle_row_item(const SettleRow *row, const char *domain)
 {
-    return (SettleItem){.id         = number,
-                        .token      = row->lease,
+    return (SettleItem){.token      = row->lease,
                         .outcome    = outcome_find(row->outcome),
                         .result     = row->result,
                         .error      = row->error,
                         .delay_ms   = row->delay_given ? (int64_t)(row->delay_s * 1000) : SETTLE_DELAY_DEFAULT,
-                        .domain     = number ? NULL : domain,
-                        .command_id = number ? NULL : row->command_id};
+                        .domain     = domain,
+                        .command_id = row->command_id};
 }
 
 void settled_write(Writer *writer, const SettleRow *rows, SettleItem *const *items, int count)

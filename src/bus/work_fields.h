@@ -33,8 +33,8 @@ typedef struct {
     ReaderArray items; /* of SettleRow */
 } SettleRequest;
 extern const FieldTable settle_table;
-/* number: the command's, 0 where the domain does not have it; then domain and command_id are kept for the audit. */
-SettleItem settle_row_item(const SettleRow *row, int64_t number, const char *domain);
+/* Without the command's number: a call that looks it up leaves domain and command_id where there is no such command (leases.h). */
+SettleItem settle_row_item(const SettleRow *row, const char *domain);
 
 typedef struct {
     const char *command_id;

@@ -18,6 +18,7 @@
 #define LEASE_MS_DEFAULT        30000
 #define CLAIMED_BATCH_BYTES_MAX ((size_t)1 << 30)
 #define CALL_MS                 10000
+#define STOPPED_CALL_MS         1000 /* how long a call of the dispatcher may still take when the worker is stopped */
 #define TALLY_CALL_MS           1000
 #define OUTAGE_MS               500
 /* Polls after something happened: 10 ms, 20 ms and so on up to WORKER_IDLE_MS. */
@@ -34,8 +35,7 @@ static atomic_size_t claimed_bytes;
 
 /* When to claim next. */
 typedef struct {
-    int  idle_ms; /* until the next poll */
-    bool outage;
+    int idle_ms; /* until the next poll */
 } Pace;
 
 /* A settle has queued commands in this domain. */
@@ -179,6 +179,7 @@ void worker_stop(Worker *worker, Deadline deadline)
 
     worker->stopping      = true;
     worker->stop_deadline = deadline_sooner(worker->stop_deadline, deadline);
+    cut_at(&worker->stopped, mono_plus_ms(clock_mono(), STOPPED_CALL_MS));
     cond_signal(&worker->changed);
     cond_signal(&worker->ticked);
 }
@@ -247,6 +248,12 @@ static void claim_measure(Worker *worker, ClaimedBatch *claimed_batch, int prepa
     mutex_lock(&worker->mutex);
     worker->command_bytes = each > worker->command_bytes ? each : (worker->command_bytes * 3 + each) / 4;
     mutex_unlock(&worker->mutex);
+}
+
+/* Of a call of the dispatcher. A worker that stops does not wait for a database that is silent. */
+static Deadline call_deadline(const Worker *worker)
+{
+    return deadline_cut(deadline_in_ms(CALL_MS), &worker->stopped);
 }
 
 static int smaller(int a, int b)
@@ -381,7 +388,7 @@ static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *
     claimer_renew(worker);
     claimed_batch->arena      = arena_new(CLAIMED_BATCH_BYTES_MAX);
     claimed_batch->claimed_at = clock_mono();
-    TRY(claimer_claim(worker->claimer, deadline_in_ms(CALL_MS), claimed_batch->arena, space, worker->options.lease_ms,
+    TRY(claimer_claim(worker->claimer, call_deadline(worker), claimed_batch->arena, space, worker->options.lease_ms,
                       &claimed_batch->list, &claimed_batch->count, reterr));
     metric_observe_us(&worker->metrics->claim_seconds, mono_us_between(claimed_batch->claimed_at, clock_mono()));
     metric_add(claimed_batch->count ? &worker->metrics->claims_won : &worker->metrics->claims_empty, 1);
@@ -403,7 +410,7 @@ static ErrorCode worker_is_drained(Worker *worker, bool *ret_drained, Error *ret
 
     if (worker->options.drain && worker_is_empty(worker)) {
         arena_reset(worker->arena);
-        TRY(claimer_has_work(worker->claimer, deadline_in_ms(CALL_MS), worker->arena, &has, reterr));
+        TRY(claimer_has_work(worker->claimer, call_deadline(worker), worker->arena, &has, reterr));
     }
     *ret_drained = !has;
     return OK;
@@ -418,10 +425,10 @@ static ErrorCode worker_step(Worker *worker, Pace *pace, int space, int *ret_cou
 
     executions_release_stale(worker);
     if (!is_notified)
-        TRY(requeuer_step(worker->requeuer, most_ms, deadline_in_ms(CALL_MS), reterr));
+        TRY(requeuer_step(worker->requeuer, most_ms, call_deadline(worker), reterr));
     if (space > 0)
         TRY(worker_claim(worker, space, ret_count, reterr));
-    return is_notified ? requeuer_step(worker->requeuer, most_ms, deadline_in_ms(CALL_MS), reterr) : OK;
+    return is_notified ? requeuer_step(worker->requeuer, most_ms, call_deadline(worker), reterr) : OK;
 }
 
 static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Error *reterr)
@@ -446,19 +453,20 @@ static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Err
     return OK;
 }
 
-/* Is there a point in trying again? The schema, the rights and the domain's name do not mend themselves. */
-static bool failure_passes(ErrorCode code)
+/* Is there a point in trying again? The schema, the rights and the domain's name do not mend themselves, nor does a password that never was
+ * right. One that was may be in the middle of being changed. */
+static bool failure_passes(const Worker *worker, ErrorCode code)
 {
-    return error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED;
+    return error_verdict(code) != VERDICT_FINAL || (code == ERR_REFUSED && worker->worked);
 }
 
-static void outage_note(Worker *worker, Pace *pace, ErrorCode code, const Error *error)
+static void outage_note(Worker *worker, ErrorCode code, const Error *error)
 {
-    if (code != OK && !pace->outage)
+    if (code != OK && !worker->outage && !worker_is_stopping(worker))
         log_error(LOG_WARN, "worker", "cannot get work, trying on", error);
-    if (code == OK && pace->outage)
+    if (code == OK && worker->outage)
         log_write(LOG_INFO, "worker", "getting work again", LOG_STR("domain", worker->options.domain));
-    pace->outage = code != OK;
+    worker->outage = code != OK;
     if (code != OK)
         worker_wait(worker, mono_plus_ms(clock_mono(), OUTAGE_MS), /* for_space= */ false);
 }
@@ -480,12 +488,13 @@ static ErrorCode worker_loop(Worker *worker, Error *reterr)
 
         if (code == ERR_STOPPING)
             break;
-        if (code != OK && !failure_passes(code)) {
+        worker->worked |= code == OK;
+        if (code != OK && !failure_passes(worker, code)) {
             if (reterr)
                 *reterr = error;
             return code;
         }
-        outage_note(worker, &pace, code, &error);
+        outage_note(worker, code, &error);
         if (code == OK)
             counts_flush(worker, /* is_last= */ false);
     }
@@ -503,6 +512,7 @@ ErrorCode worker_run(Worker *worker, Error *reterr)
     TRY((is_inline ? batches_start : executions_start)(worker, reterr));
     code = worker_loop(worker, reterr);
     (is_inline ? batches_end : executions_end)(worker);
-    counts_flush(worker, /* is_last= */ true);
+    if (!worker->outage)
+        counts_flush(worker, /* is_last= */ true);
     return code;
 }

@@ -90,10 +90,10 @@ typedef struct {
     int                concurrency; /* 0: WORKER_CONCURRENCY_DEFAULT */
     int                batch;    /* most commands in one claim; 0: as many as there are free handlers; is_inline: 500 */
     int                lease_ms; /* 0: 30 s */
-    int                timeout_ms; /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
-    bool               drain;      /* end when nothing is left: nothing queued, delayed or leased */
-    bool               is_lazy;    /* threads of handlers, but the first one, are started when there is work for them */
-    Handler           *handler;
+    int      timeout_ms;         /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
+    bool     drain;              /* end when nothing is left: nothing queued, delayed or leased */
+    bool     is_lazy;            /* threads of handlers, but the first one, are started when there is work for them */
+    Handler *handler;
 } WorkerOptions;
 
 /* Counted since the start; any thread may read. */

@@ -56,7 +56,10 @@ struct Worker {
     pthread_t     *threads;
     int            thread_count;
     pthread_t      heartbeat;
-    Arena         *arena; /* for the dispatcher's questions, emptied each turn */
+    Arena         *arena;   /* for the dispatcher's questions, emptied each turn */
+    bool           worked;  /* a turn of the dispatcher has gone well */
+    bool           outage;  /* its last turn failed */
+    Cut            stopped; /* of the dispatcher's calls */
 
     Mutex         mutex;        /* guards the rest */
     Cond          arrived;      /* for handler threads: a execution waits, or closing */

@@ -31,7 +31,7 @@ struct Entry {
 };
 
 struct WorkerSet {
-    Pool          *pool;
+    Pool          *pool, *handler_pool;
     Arena         *arena; /* what the rows say */
     Entry         *first, **end;
     WorkerSetStart start;
@@ -43,13 +43,14 @@ struct WorkerSet {
 
 /* ---- rows ---- */
 
-WorkerSet *worker_set_new(Pool *pool)
+WorkerSet *worker_set_new(Pool *pool, Pool *handler_pool)
 {
     WorkerSet *set = memory_new(1, sizeof *set);
 
-    set->pool  = pool;
-    set->arena = arena_new(ARENA_BYTES_DEFAULT);
-    set->end   = &set->first;
+    set->pool         = pool;
+    set->handler_pool = handler_pool;
+    set->arena        = arena_new(ARENA_BYTES_DEFAULT);
+    set->end          = &set->first;
     mutex_init(&set->mutex);
     cond_init(&set->changed);
     return set;
@@ -144,7 +145,7 @@ static ErrorCode handler_make(Entry *entry, const WorkerRow *row, Deadline deadl
         entry->handler_free = handler_exec_free;
     }
     if (row->sql) {
-        TRY(handler_sql_new(entry->set->pool, deadline, row->sql, &entry->handler, reterr));
+        TRY(handler_sql_new(entry->set->handler_pool, deadline, row->sql, &entry->handler, reterr));
         entry->handler_free = handler_sql_free;
     }
     if (entry->handler)

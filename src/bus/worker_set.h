@@ -45,7 +45,8 @@ typedef struct {
 must_check ErrorCode worker_types_read(const char *field, const char *text, Arena *arena, const char *const **ret_types,
                                        Error *reterr);
 
-WorkerSet *worker_set_new(Pool *pool);
+/* handler_pool: for functions of applications (WorkerRow.sql); see handler.h. Both borrowed. */
+WorkerSet *worker_set_new(Pool *pool, Pool *handler_pool);
 /* After worker_set_wait() has returned true, or without a start. */
 void worker_set_free(WorkerSet *set);
 SCOPED(WorkerSet, worker_set_free)

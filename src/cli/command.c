@@ -24,21 +24,22 @@ static const CommandFlag stop_flags[] = {
 };
 
 static const CommandFlag url_flags[] = {
-    {"--admin", NULL, "print the URL of the owner of pawl's schema, for backups and changes to the database"},
-    {NULL,      NULL, NULL                                                                                  },
+    {"--admin", NULL, "print the URL of the superuser, for backups and changes to the database"},
+    {NULL,      NULL, NULL                                                                     },
 };
 
 static const CommandFlag send_flags[] = {
-    {"--id",             "UUID",   "idempotency key: sending twice with the same id sends one command; default: generated"},
-    {"--delay",          "TIME",   "do not run it before this time has passed: 10s, 2h"                                   },
-    {"--priority",       "N",      "0 to 9, 9 is first; default: 4"                                                       },
-    {"--max-attempts",   "N",      "1 to 1000; default: 3"                                                                },
-    {"--reply-to",       "TARGET", "queue that gets the outcome, or command:DOMAIN/TYPE: the outcome becomes this command"},
-    {"--correlation-id", "TEXT",   "copied into the reply"                                                                },
-    {"--batch",          "UUID",   "add it to this batch"                                                                 },
-    {"--order-key",      "KEY",    "commands of the domain with the same key run one at a time, in the order of sending"  },
-    {"--lines",          NULL,     "one payload per line of standard input, sent in batches"                              },
-    {NULL,               NULL,     NULL                                                                                   },
+    {"--id",             "UUID",   "idempotency key: sending twice with the same id sends one command; default: generated" },
+    {"--key",            "TEXT",   "the same with any text, such as order-17: it becomes the id, and counts in all domains"},
+    {"--delay",          "TIME",   "do not run it before this time has passed: 10s, 2h"                                    },
+    {"--priority",       "N",      "0 to 9, 9 is first; default: 4"                                                        },
+    {"--max-attempts",   "N",      "1 to 1000; default: 3"                                                                 },
+    {"--reply-to",       "TARGET", "queue that gets the outcome, or command:DOMAIN/TYPE: the outcome becomes this command" },
+    {"--correlation-id", "TEXT",   "copied into the reply"                                                                 },
+    {"--batch",          "UUID",   "add it to this batch"                                                                  },
+    {"--order-key",      "KEY",    "commands of the domain with the same key run one at a time, in the order of sending"   },
+    {"--lines",          NULL,     "one payload per line of standard input, sent in batches"                               },
+    {NULL,               NULL,     NULL                                                                                    },
 };
 static const CommandFlag work_flags[] = {
     {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input" },
@@ -91,6 +92,7 @@ static const CommandFlag definitions_flags[] = {
 };
 static const CommandFlag process_start_flags[] = {
     {"--id",          "UUID",          "idempotency key: starting twice with the same id starts one process; default: generated"},
+    {"--key",         "TEXT",          "the same with any text, such as order-17: it becomes the id, and counts in all domains" },
     {"--domain",      "D",             "the domain of its definition; default: \"process\""                                     },
     {"--deadline",    "DURATION|TIME", "how long from the start, such as 2h, or a time; default: that of its definition"        },
     {"--on-deadline", "ACTION",

@@ -10,6 +10,7 @@
 #include "app/app.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "bus/send.h"
 
 #define COMMAND_ARGUMENTS_MAX 8
 #define COMMAND_FLAGS_MAX     16
@@ -62,6 +63,9 @@ must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t f
 
 /* A UUID given as a flag, in its usual form; NULL when it was not given. ERR_USAGE names it. */
 must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr);
+
+/* The id of the key that --key gives, into the item; the key of a text depends on the role of the session. ERR_USAGE: --id is another one. */
+must_check ErrorCode send_key_take(Call *call, const App *app, SendItem *item, Error *reterr);
 
 /* A payload given as an argument; "-" is standard input as a whole. NULL when it was not given. */
 must_check ErrorCode call_payload(Call *call, int index, const char **ret_text, Error *reterr);

@@ -75,7 +75,7 @@ static void status_json(Call *call, const ClusterStatus *status)
     writer_i64(&writer, "pid", status->pid);
     writer_text(&writer, "version", status->version);
     writer_text(&writer, "url", status->url_app);
-    writer_text(&writer, "admin_url", status->url);
+    writer_text(&writer, "admin_url", status->url_admin);
     writer_text(&writer, "data", status->data_dir);
     writer_text(&writer, "log", status->log_file);
     writer_end(&writer);
@@ -116,7 +116,7 @@ ErrorCode command_db_url(Call *call, Error *reterr)
     url          = app->settings.database_url;
     if (!url) {
         TRY(cluster_status(&options, call->arena, &status, reterr));
-        url = call_flag(call, "--admin") ? status.url : status.url_app;
+        url = call_flag(call, "--admin") ? status.url_admin : status.url_app;
     }
     if (call->json)
         url_json(call, url, /* running= */ false);

@@ -31,14 +31,21 @@ static void results_table(Call *call, const CheckResult *list, int count)
 {
     static const char *const head[] = {"check", "state", "found", NULL};
     Table                    table;
+    int                      skipped = 0;
 
     table_init(&table, call->arena, head);
     for (int i = 0; i < count; i++) {
+        if (list[i].state == CHECK_SKIPPED) {
+            skipped++;
+            continue;
+        }
         table_cell(&table, list[i].check);
         table_cell(&table, check_state_text(list[i].state));
         table_cell(&table, list[i].text);
     }
     table_print(&table, "nothing to check");
+    if (skipped)
+        printf("%d check%s skipped\n", skipped, skipped == 1 ? "" : "s");
     for (int i = 0; i < count; i++)
         if (list[i].advice)
             print_wrapped(arena_print(call->arena, "-> %s: %s", list[i].check, list[i].advice), 3);

@@ -52,6 +52,7 @@ ErrorCode command_process_start(Call *call, Error *reterr)
                                reterr));
     item.actor = call_operator(call);
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(send_key_take(call, app, &item, reterr));
     TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
     if (item.code != OK) {
         *reterr = item.error;
@@ -75,18 +76,32 @@ ErrorCode process_name_read(const Call *call, char *ret_id, ProcessName *ret_nam
     return OK;
 }
 
-static void signaled_print(Call *call, const ProcessName *name, const ProcessSignal *signal, const char *verdict)
+/* It is stored anyway: operators correct the state with names of their own. But a misspelled one should not leave the process waiting unnoticed. */
+static void signal_warn(Call *call, const ProcessSignal *signal, const ProcessSignaled *signaled)
+{
+    const char *nearest = process_signal_nearest(call->arena, signal->name, signaled);
+
+    if (signaled->expected)
+        fprintf(stderr, "note: no wait of its definition takes \"%s\"%s%s%s\n", signal->name,
+                nearest               ? ", did you mean \""
+                : *signaled->expected ? "; they take: "
+                                      : ": it has none",
+                nearest ? nearest : signaled->expected, nearest ? "\"?" : "");
+}
+
+static void signaled_print(Call *call, const ProcessName *name, const ProcessSignal *signal,
+                           const ProcessSignaled *signaled)
 {
     Text   text;
     Writer writer;
 
     if (!call->json) {
-        printf("%s %s\n", name->id, verdict);
+        printf("%s %s\n", name->id, signaled->verdict);
         return;
     }
     text_init(&text, call->arena, TEXT_MAX_BODY);
     writer_open(&writer, &text);
-    process_signaled_write(&writer, name->id, signal, verdict);
+    process_signaled_write(&writer, call->arena, name->id, signal, signaled, /* with_verdict= */ true);
     print_json(&text);
 }
 
@@ -106,7 +121,8 @@ ErrorCode command_process_signal(Call *call, Error *reterr)
     TRY(process_signal(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, name, &signal,
                        &signaled, reterr));
     wake_domains(app, signaled.wake);
-    signaled_print(call, &name, &signal, signaled.verdict);
+    signaled_print(call, &name, &signal, &signaled);
+    signal_warn(call, &signal, &signaled);
     return OK;
 }
 

@@ -84,7 +84,8 @@ static ErrorCode definition_store(Call *call, const Definition *definition, Erro
     Writer                 writer;
 
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(process_define(app->pool, deadline_in_ms(APP_COMMAND_MS), definition, call_operator(call), &defined, reterr));
+    TRY(process_define(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, definition, call_operator(call),
+                       &defined, reterr));
     if (call->json) {
         text_init(&text, call->arena, TEXT_MAX_BODY);
         writer_open(&writer, &text);

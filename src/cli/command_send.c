@@ -54,6 +54,36 @@ static void wake(App *app, SendItem *const *items, int count)
 
 /* ---- one command ---- */
 
+ErrorCode send_key_take(Call *call, const App *app, SendItem *item, Error *reterr)
+{
+    const char *key = call_flag(call, "--key"), *id;
+
+    if (!key)
+        return OK;
+    TRY(send_key_id(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, key, &id, reterr));
+    if (item->command_id && strcmp(item->command_id, id) != 0)
+        return fail(reterr, ERR_USAGE, "--key and --id differ: give one of them");
+    item->command_id = id;
+    item->is_keyed   = true;
+    return OK;
+}
+
+/* A misspelled domain is a new queue that no worker handles. Of one to which nothing was sent before that is said if another name is near, and on a
+ * terminal in any case. Best effort: the role may not read the names. */
+static void domain_warn(Call *call, const App *app, const char *domain)
+{
+    const char *nearest;
+    bool        is_new;
+
+    if (send_domain_nearest(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, domain, &is_new, &nearest, NULL) !=
+            OK ||
+        !is_new)
+        return;
+    if (nearest || isatty(STDERR_FILENO))
+        fprintf(stderr, "note: nothing was sent to domain \"%s\" before%s%s%s\n", domain,
+                nearest ? ", did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+}
+
 static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
 {
     scoped(app_close) App *app     = NULL;
@@ -61,6 +91,8 @@ static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
 
     TRY(send_check(item, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    domain_warn(call, app, item->domain);
+    TRY(send_key_take(call, app, item, reterr));
     TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
     if (item->code != OK) {
         *reterr = item->error;
@@ -164,10 +196,12 @@ static ErrorCode send_lines(Call *call, const SendItem *model, Error *reterr)
     ErrorCode              code;
 
     call->reads_input = true;
-    if (model->command_id)
-        return fail(reterr, ERR_USAGE, "--id names one command, --lines sends many");
+    if (model->command_id || call_flag(call, "--key"))
+        return fail(reterr, ERR_USAGE, "%s names one command, --lines sends many",
+                    model->command_id ? "--id" : "--key");
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     lines.app = app;
+    domain_warn(call, app, model->domain);
     progress_begin(&lines.progress);
     code = lines_send(&lines, reterr);
     progress_end(&lines.progress);

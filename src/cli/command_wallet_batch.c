@@ -230,8 +230,8 @@ static void chunk_table(const Chunk *chunk)
 static ErrorCode chunk_post(Batch *batch, const Chunk *chunk, Error *reterr)
 {
     int       refused;
-    ErrorCode code = wallet_post_many(batch->app->pool, deadline_in_ms(APP_COMMAND_MS), chunk->arena, chunk->items,
-                                      chunk->count, batch->atomic, &refused, reterr);
+    ErrorCode code = wallet_post_many(batch->app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, chunk->arena,
+                                      chunk->items, chunk->count, batch->atomic, &refused, reterr);
 
     if (code != OK) {
         error_prefix(reterr, "lines %" PRId64 " to %" PRId64, chunk->lines[0], chunk->lines[chunk->count - 1]);

@@ -43,31 +43,11 @@ static void line_show(Watch *watch)
     progress_show_more(&watch->progress, counts.completed, "done", more);
 }
 
-/* Commands of the domain and type with this status; 0 when they cannot be counted now. */
-static int64_t count_type(const Watch *watch, const char *status, const char *type)
-{
-    CommandFilter filter = {.domain = watch->domain, .status = status, .type = type};
-    int64_t       count;
-
-    return command_count(watch->pool, deadline_in_ms(COUNT_MS), &filter, &count, NULL) == OK ? count : 0;
-}
-
-static int64_t count_of(const Watch *watch, const char *status)
-{
-    int64_t count = 0;
-
-    if (!watch->types)
-        return count_type(watch, status, NULL);
-    for (const char *const *type = watch->types; *type; type++)
-        count += count_type(watch, status, *type);
-    return count;
-}
-
 static void wait_explain(Watch *watch)
 {
     WorkerCounts counts;
     Mono         now = clock_mono();
-    int64_t      delayed, leased;
+    WorkLeft     left;
 
     worker_set_counts(watch->workers, &counts);
     if (counts.claimed != watch->claimed || counts.running + counts.waiting > 0) {
@@ -78,13 +58,14 @@ static void wait_explain(Watch *watch)
     if (!watch->pool || mono_before(now, watch->quiet_at))
         return;
     watch->quiet_at = mono_plus_ms(now, QUIET_AGAIN_MS);
-    delayed         = count_of(watch, "PENDING");
-    leased          = count_of(watch, "IN_PROGRESS");
-    if (delayed + leased > 0)
-        fprintf(
-            stderr,
-            "%swaiting for %lld delayed and %lld commands that other workers hold: see pawl command list --domain %s\n",
-            watch->progress.shown ? "\r\033[K" : "", (long long)delayed, (long long)leased, watch->domain);
+    if (work_left(watch->pool, deadline_in_ms(COUNT_MS), watch->domain, watch->types, &left, NULL) != OK ||
+        left.queued + left.delayed + left.parked + left.leased == 0)
+        return;
+    fprintf(stderr,
+            "%swaiting for commands: %lld queued, %lld delayed, %lld behind others with their order key, %lld held by "
+            "other workers; see pawl command list --domain %s\n",
+            watch->progress.shown ? "\r\033[K" : "", (long long)left.queued, (long long)left.delayed,
+            (long long)left.parked, (long long)left.leased, watch->domain);
 }
 
 static sigset_t stop_signals(void)
@@ -182,7 +163,8 @@ static void counts_print(const Call *call, WorkerSet *workers)
 
 static ErrorCode work(Call *call, App *app, const WorkerRow *row, Error *reterr)
 {
-    scoped(worker_set_free) WorkerSet *workers = worker_set_new(app->pool); /* freed after the listener that wakes it */
+    /* freed after the listener that wakes it */
+    scoped(worker_set_free) WorkerSet *workers = worker_set_new(app->pool, app->handler_pool);
     scoped(listen_free) Listen        *listen  = NULL;
     Watch                              watch   = {.workers  = workers,
                                                   .domain   = row->domain,

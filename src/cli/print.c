@@ -12,7 +12,7 @@
 #include "base/clock.h"
 
 #define WRAP_MIN     24 /* columns; text in fewer is harder to read than text that the terminal wraps */
-#define LAST_MIN     40 /* columns that a longer last column of a list needs, or else it stands below its row */
+#define LAST_MIN     40 /* columns that a longer last column of a cut table needs, or else it stands below its row */
 #define BELOW_INDENT 4
 
 static bool cut; /* main's thread prints */
@@ -162,6 +162,14 @@ static void cell_append(Text *line, const Table *table, int index, const int *wi
         text_print(line, "%*s", (right ? 0 : space) + 2, "");
 }
 
+static void row_print(const Table *table, const char *row, int indent, int columns)
+{
+    if (table->is_cut)
+        print_cut(row, columns);
+    else
+        print_wrapped(row, indent);
+}
+
 /* The row without its last cell, and that cell on a line of its own unless it is empty or the head's. */
 static void row_print_below(Text *line, const Table *table, int last, int columns)
 {
@@ -169,38 +177,49 @@ static void row_print_below(Text *line, const Table *table, int last, int column
 
     while (line->length && line->bytes[line->length - 1] == ' ')
         line->bytes[--line->length] = '\0';
-    print_cut(text_string(line), columns);
+    row_print(table, text_string(line), BELOW_INDENT, columns);
     if (last < table->columns || strcmp(cell, "-") == 0)
         return;
     text_clear(line);
     text_print(line, "%*s", BELOW_INDENT, "");
     text_append(line, cell);
-    print_cut(text_string(line), columns);
+    row_print(table, text_string(line), BELOW_INDENT, columns);
+}
+
+/* How many columns before the last one stand in a row. One that is cut short, a time say, tells nothing: it is left out. */
+static int columns_shown(const Table *table, const int *widths, int indent, int columns)
+{
+    int count = table->columns - 1;
+
+    while (table->is_cut && columns > 0 && count > 1 && indent - 2 > columns)
+        indent -= widths[--count] + 2;
+    return count;
 }
 
 static void rows_print(const Table *table, const int *widths)
 {
     scoped_text Text line    = {0};
     int              columns = terminal_width(), indent = 0, last = widths[table->columns - 1];
+    int              least = table->is_cut ? LAST_MIN : WRAP_MIN, shown;
     bool             is_below;
 
     for (int i = 0; i < table->columns - 1; i++)
         indent += widths[i] + 2;
-    is_below = table->is_cut && columns > 0 && indent + (last < LAST_MIN ? last : LAST_MIN) > columns;
+    is_below = columns > 0 && indent + (last < least ? last : least) > columns;
+    shown    = columns_shown(table, widths, indent, columns);
     text_init(&line, NULL, TEXT_MAX_BODY);
     for (int i = 0; i < table->count; i++) {
-        bool is_last = i % table->columns == table->columns - 1;
+        int  column  = i % table->columns;
+        bool is_last = column == table->columns - 1;
 
-        if (!is_last || !is_below)
+        if (is_last ? !is_below : column < shown)
             cell_append(&line, table, i, widths);
         if (!is_last)
             continue;
         if (is_below)
             row_print_below(&line, table, i, columns);
-        else if (table->is_cut)
-            print_cut(text_string(&line), columns);
         else
-            print_wrapped(text_string(&line), indent);
+            row_print(table, text_string(&line), indent, columns);
         text_clear(&line);
     }
 }

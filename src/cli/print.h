@@ -1,6 +1,6 @@
 /*
  * print.h - tables for people: columns as wide as their widest cell, numbers to the right; and lists, for programs too. On a terminal, tables keep to
- * its width: a row of a list is one line, or two if its last column does not fit.
+ * its width: a row of a list is one line, or two if its last column does not fit; columns before it that do not fit are left out.
  */
 #ifndef CLI_PRINT_H
 #define CLI_PRINT_H
@@ -19,8 +19,8 @@ typedef struct {
     Arena       *arena;
     const char **cells; /* row by row, the head first */
     int          columns, count, capacity;
-    bool
-        is_cut; /* rows are cut to the terminal's width, with "…", and their last column stands below them if it does not fit; false: it is wrapped */
+    /* What is wider than the terminal is cut, with "…"; false: it is wrapped. In both, a last column that does not fit stands below its row. */
+    bool is_cut;
 } Table;
 
 /* The head's words, ended by NULL; a word that begins with ">" has its column to the right. */

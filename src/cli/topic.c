@@ -15,6 +15,17 @@
 #include "process/field.h"
 #include "wallet/kind.h"
 
+/* Unlike other lists, nothing of it is cut: it is there to be read. */
+static void topic_list(const ListShape *shape, bool json, Arena *arena, const void *rows, size_t count)
+{
+    List list;
+
+    list_begin(&list, shape, arena, json);
+    list.table.is_cut = false;
+    list_rows(&list, rows, (int)count);
+    list_end(&list);
+}
+
 /* ---- settings: a page of its own for people, because what they mean is long ---- */
 
 typedef struct {
@@ -109,7 +120,7 @@ static void metrics_print(bool json, Arena *arena)
                                                                          row->label[0] ? "," : "", row->label)
                                                            : row->label);
         }
-    list_print(&shape, arena, json, lines, (int)count);
+    topic_list(&shape, json, arena, lines, count);
 }
 
 /* ---- errors ---- */
@@ -120,12 +131,12 @@ typedef struct {
 } ErrorLine;
 
 static const ListColumn error_columns[] = {
-    {"type",           "type",    CELL_TEXT, offsetof(ErrorLine, type)   },
-    {">status",        "status",  CELL_I32,  offsetof(ErrorLine, status) },
-    {">exit",          "exit",    CELL_I32,  offsetof(ErrorLine, exit)   },
-    {"what pawl does", "verdict", CELL_TEXT, offsetof(ErrorLine, verdict)},
-    {"meaning",        "meaning", CELL_TEXT, offsetof(ErrorLine, meaning)},
-    {"what to do",     "action",  CELL_TEXT, offsetof(ErrorLine, action) },
+    {"type",                    "type",    CELL_TEXT, offsetof(ErrorLine, type)   },
+    {">status",                 "status",  CELL_I32,  offsetof(ErrorLine, status) },
+    {">exit",                   "exit",    CELL_I32,  offsetof(ErrorLine, exit)   },
+    {"what pawl does",          "verdict", CELL_TEXT, offsetof(ErrorLine, verdict)},
+    {"meaning, and what to do", "meaning", CELL_TEXT, offsetof(ErrorLine, meaning)},
+    {"what to do",              "action",  CELL_TEXT, offsetof(ErrorLine, action) },
 };
 
 static void errors_print(bool json, Arena *arena)
@@ -139,17 +150,19 @@ static void errors_print(bool json, Arena *arena)
     Problem                  row;
     size_t                   count = 0;
 
+    if (!json)
+        shape.count--; /* people read what to do behind the meaning */
     while (problem_at(count, &row))
         count++;
     lines = arena_array(arena, ErrorLine, count);
     for (size_t i = 0; problem_at(i, &row); i++)
         lines[i] = (ErrorLine){row.type,
                                verdicts[error_verdict(row.code)],
-                               row.meaning,
+                               json ? row.meaning : arena_print(arena, "%s %s", row.meaning, row.action),
                                row.action,
                                error_http(row.code),
                                error_exit(row.code)};
-    list_print(&shape, arena, json, lines, (int)count);
+    topic_list(&shape, json, arena, lines, count);
 }
 
 /* ---- routes ---- */
@@ -180,7 +193,7 @@ static void routes_print(bool json, Arena *arena)
             scope_print(routes_table.scope_names, row->scope, scope);
         lines[i] = (RouteLine){names[row->method], row->path, arena_print(arena, "%s", scope), row->summary};
     }
-    list_print(&shape, arena, json, lines, (int)routes_table.count);
+    topic_list(&shape, json, arena, lines, routes_table.count);
 }
 
 /* ---- definitions of processes ---- */

@@ -198,19 +198,19 @@ static ErrorCode database_make(const Cluster *cluster, Deadline deadline, Error 
     return code;
 }
 
-/* The database and the login of applications. Checked each time: a crash may have come between initdb and the statements, and an
- * older program made neither login nor schema. */
+/* The database and its logins. Checked each time: a crash may have come between initdb and the statements, and an older program made
+ * fewer logins. Nothing else in pawl connects as the superuser. */
 static ErrorCode database_ensure(const Cluster *cluster, Deadline deadline, Error *reterr)
 {
     scoped(conn_close) Conn  *conn   = NULL;
     scoped(PQclear) PGresult *result = NULL;
     Error                     error  = {0};
-    ErrorCode                 code   = conn_open(cluster->home.url, "pawl", deadline, &conn, &error);
+    ErrorCode                 code   = conn_open(cluster->home.url_admin, "pawl", deadline, &conn, &error);
 
     if (code != OK && strcmp(error.sqlstate, NO_SUCH_DATABASE) == 0) {
         code = database_make(cluster, deadline, &error);
         if (code == OK)
-            code = conn_open(cluster->home.url, "pawl", deadline, &conn, &error);
+            code = conn_open(cluster->home.url_admin, "pawl", deadline, &conn, &error);
     }
     if (code == OK)
         code = conn_query(conn, sql_cluster_login, CONN_NO_PARAMS, deadline, &result, &error);
@@ -340,6 +340,11 @@ const char *cluster_url_app(const Cluster *cluster)
     return cluster->home.url_app;
 }
 
+const char *cluster_url_handler(const Cluster *cluster)
+{
+    return cluster->home.url_handler;
+}
+
 bool cluster_is_down(const Cluster *cluster)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
@@ -397,6 +402,7 @@ ErrorCode cluster_status(const ClusterOptions *options, Arena *arena, ClusterSta
         .running     = running,
         .pid         = pid,
         .url         = home.url,
+        .url_admin   = home.url_admin,
         .url_app     = home.url_app,
         .version     = major ? arena_print(arena, "%d", major) : NULL,
         .data_dir    = home.data,

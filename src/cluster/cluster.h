@@ -39,10 +39,11 @@ typedef struct {
 typedef struct {
     bool        initialised;
     bool        running;
-    int         pid;     /* 0 when it does not run */
-    const char *url;     /* "postgresql://...", of the owner */
-    const char *url_app; /* of the login app, which is for applications: not a superuser, owns nothing of pawl's */
-    const char *version; /* major version of the data directory, NULL when there is none */
+    int         pid;       /* 0 when it does not run */
+    const char *url;       /* "postgresql://...", of pawl itself */
+    const char *url_admin; /* of the superuser */
+    const char *url_app;   /* of the login app, which is for applications: not a superuser, owns nothing of pawl's */
+    const char *version;   /* major version of the data directory, NULL when there is none */
     const char *data_dir;
     const char *log_file;
 } ClusterStatus;
@@ -53,8 +54,9 @@ must_check ErrorCode cluster_open(const ClusterOptions *options, Deadline deadli
 /* Leave; the last user stops the server (fast mode, after 10 s immediate), unless it is kept. */
 void cluster_close(Cluster *cluster);
 SCOPED(Cluster, cluster_close)
-const char *cluster_url(const Cluster *cluster);     /* the owner's: for pawl itself and for administrators */
-const char *cluster_url_app(const Cluster *cluster); /* of the login app: for applications */
+const char *cluster_url(const Cluster *cluster);         /* for pawl itself: owns its schemas, is no superuser */
+const char *cluster_url_app(const Cluster *cluster);     /* of the login app: for applications */
+const char *cluster_url_handler(const Cluster *cluster); /* for transactions that call functions of applications */
 /* Does no server run? Asks the files only. */
 bool cluster_is_down(const Cluster *cluster);
 /* Start it again after a crash, or when other hands stopped it. ERR_STOPPING: pawl db stop did, and it stays so. */

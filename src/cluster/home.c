@@ -89,8 +89,10 @@ ErrorCode cluster_home_name(const char *path, Arena *arena, ClusterHome *ret_hom
         .users            = arena_print(arena, "%s/pg/users", home),
         .keep             = arena_print(arena, "%s/pg/keep", home),
         .stopped          = arena_print(arena, "%s/pg/stopped", home),
-        .url              = arena_print(arena, "postgresql://pawl@/pawl?host=%s&port=5432", run),
+        .url_admin        = arena_print(arena, "postgresql://pawl@/pawl?host=%s&port=5432", run),
+        .url              = arena_print(arena, "postgresql://pawl_owner@/pawl?host=%s&port=5432", run),
         .url_app          = arena_print(arena, "postgresql://app@/pawl?host=%s&port=5432", run),
+        .url_handler      = arena_print(arena, "postgresql://handler@/pawl?host=%s&port=5432", run),
         .url_initdb       = arena_print(arena, "postgresql://pawl@/postgres?host=%s&port=5432", run),
     };
     return OK;

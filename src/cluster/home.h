@@ -34,9 +34,12 @@ typedef struct {
     const char *users;
     const char *keep;
     const char *stopped;
-    const char *url;        /* the owner's */
-    const char *url_app;    /* of applications: sql/cluster/query/login.sql */
-    const char *url_initdb; /* the database that initdb makes: from there ours is made */
+    /* One login each; sql/cluster/query/login.sql creates all but the first. */
+    const char *url_admin;   /* the superuser's, for administrators and for login.sql */
+    const char *url;         /* of pawl itself */
+    const char *url_app;     /* of applications */
+    const char *url_handler; /* of transactions that call functions of applications */
+    const char *url_initdb;  /* the database that initdb makes: from there ours is made */
 } ClusterHome;
 
 /* The names only; nothing is made. ERR_REFUSED: as root without a user postgres. */

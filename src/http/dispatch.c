@@ -2,7 +2,7 @@
  * dispatch.c - the steps from a request's bytes to its response.
  *
  * What can be refused by the head alone is refused before the body is read, so an unauthenticated client cannot make the server hold
- * megabytes. A token that the cache does not know is checked on an executor; the body stays in the socket until then.
+ * megabytes. A token that the cache does not know is looked up first; the body stays in the socket until then.
  */
 #include <assert.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/problem.h"
+#include "http/metric.h"
 #include "http/server_internal.h"
 
 /* The token of "Authorization: Bearer TOKEN"; NULL: there is none that could be one. */
@@ -36,24 +37,39 @@ static ErrorCode check_scope(const Server *server, const Request *request, Scope
     return fail(reterr, ERR_DENIED, "the token must have the scope %s", names);
 }
 
-/* try_cache: on a network thread, which must not wait; what the cache does not know is asked again on an executor, and
- * is not authentic until then. */
-static ErrorCode authenticate(const Server *server, Request *request, bool try_cache, Error *reterr)
+static ErrorCode token_accept(const Server *server, Request *request, Error *reterr)
 {
-    const char *token   = bearer_token(request);
-    Scope       granted = SCOPE_NONE;
+    const TokenCheck *check = &request->check;
+
+    if (check->error.code != OK) {
+        *reterr = check->error;
+        return check->error.code;
+    }
+    TRY(check_scope(server, request, check->scopes, reterr));
+    request->authentic = true;
+    return OK;
+}
+
+static void token_asked(void *context)
+{
+    const Request *request = context;
+
+    loop_post(request->peer->loop, request->peer);
+}
+
+/* What the cache does not know is not authentic until it was looked up. */
+static ErrorCode authenticate(const Server *server, Request *request, Error *reterr)
+{
+    const char *token = bearer_token(request);
 
     if (!token || !server->options.auth)
         return fail(reterr, ERR_NO_TOKEN, "this needs the header \"Authorization: Bearer TOKEN\"");
-    ErrorCode code = server->options.auth(server->options.app, token, try_cache, request->deadline, &granted,
-                                          request->principal, reterr);
-    if (try_cache && code == ERR_BUSY)
-        return OK;
-    TRY(code);
-    TRY(check_scope(server, request, granted, reterr));
-    request->scopes    = granted;
-    request->authentic = true;
-    return OK;
+    request->check = (TokenCheck){.token    = token,
+                                  .deadline = request->deadline,
+                                  .arena    = request->arena,
+                                  .on_done  = token_asked,
+                                  .context  = request};
+    return server->options.auth(server->options.app, &request->check) ? token_accept(server, request, reterr) : OK;
 }
 
 static bool word_is(const char *word, size_t length, const char *wanted)
@@ -90,15 +106,23 @@ static bool route_reads_body(const Route *route)
     return route->body || route->body_any;
 }
 
-static ErrorCode check_frame(const Server *server, const Request *request, Error *reterr)
+static int body_limit(const Server *server, const Route *route)
+{
+    int most = server->options.body_bytes_max;
+
+    return route->body_bytes_max > 0 && route->body_bytes_max < most ? route->body_bytes_max : most;
+}
+
+static ErrorCode check_frame(Request *request, int body_bytes_max, Error *reterr)
 {
     const Head *head = &request->head;
     const char *type = head_header(head, "Content-Type");
 
+    request->body.length_max = (size_t)body_bytes_max; /* of a chunked body */
     if (head->content_length <= 0 && !head->chunked)
         return OK;
-    if (head->content_length > server->options.body_bytes_max)
-        return fail(reterr, ERR_LIMIT, "the body is larger than %d bytes", server->options.body_bytes_max);
+    if (head->content_length > body_bytes_max)
+        return fail(reterr, ERR_LIMIT, "the body is larger than %d bytes", body_bytes_max);
     if (head->content_length > 0 && !route_reads_body(request->match.route))
         return fail(reterr, ERR_INVALID, "this path takes no body");
     if (type && !is_json(type) && !is_unsaid(type))
@@ -119,9 +143,11 @@ ErrorCode dispatch_head(Server *server, Request *request, Error *reterr)
         request->deadline.at = mono_plus_ms(request->began, route->deadline_ms);
     request->authentic = route->scope == SCOPE_NONE;
     if (!request->authentic)
-        TRY(authenticate(server, request, /* try_cache= */ true, reterr));
+        TRY(authenticate(server, request, reterr));
+    if (route->on_head)
+        TRY(route->on_head(options->app, request, reterr));
     TRY(request_check_query(request, reterr));
-    return check_frame(server, request, reterr);
+    return check_frame(request, body_limit(server, route), reterr);
 }
 
 ErrorCode dispatch_body(const Request *request, Error *reterr)
@@ -136,12 +162,6 @@ static ErrorCode check_deadline(const Request *request, Error *reterr)
     if (deadline_passed(request->deadline))
         return fail(reterr, ERR_TIMEOUT, "the request waited for its turn until its deadline");
     return OK;
-}
-
-static ErrorCode run_token(Server *server, Request *request, Error *reterr)
-{
-    TRY(check_deadline(request, reterr));
-    return authenticate(server, request, /* try_cache= */ false, reterr);
 }
 
 static ErrorCode check_size(const Request *request, Error *reterr)
@@ -182,7 +202,14 @@ static void dispatch(Server *server, Request *request, ErrorCode (*run)(Server *
 
 void dispatch_token(Server *server, Request *request)
 {
-    dispatch(server, request, run_token);
+    server->options.auth_submit(server->options.app, &request->check);
+}
+
+ErrorCode dispatch_asked(const Server *server, Request *request, Error *reterr)
+{
+    if (request->check.error.code == ERR_BUSY)
+        metric_add(&http_metrics.shed, 1);
+    return token_accept(server, request, reterr);
 }
 
 bool dispatch_run(Server *server, Request *request)

@@ -3,8 +3,8 @@
  * server_internal.h; peer_read.c reads the requests, one at a time, and peer_write.c writes their responses.
  *
  * Invariants
- *   1. A request in state ASKING or WAITING belongs to the executor, or to the party that will resume it; the loop does not touch
- *      it, and does not free the connection, until loop_post() returns it.
+ *   1. A request in state ASKING belongs to the lookup of its token, one in state WAITING to the executor or to the party that will
+ *      resume it; the loop does not touch it, and does not free the connection, until loop_post() returns it.
  *   2. The buffer does not move and its first `used` bytes do not change while a request is under way: the head's
  *      strings lie there.
  *   3. A connection that is closed after a response lingers: closing with unread bytes would make the kernel reset it,
@@ -257,6 +257,10 @@ void peer_expire(Peer *peer)
 {
     Error error;
 
+    if (peer->state == PEER_WRITING && peer_takes(peer)) {
+        loop_move(peer, LIST_MOVING);
+        return;
+    }
     if (!peer->request || peer->state == PEER_WRITING) {
         peer_close(peer);
         return;
@@ -270,15 +274,22 @@ void peer_expire(Peer *peer)
 /* The token is known now, or refused; the body's time begins, or it is never read. */
 static void peer_asked(Peer *peer)
 {
-    if (peer->request->authentic) {
+    Error error;
+
+    atomic_fetch_sub(&peer->loop->suspended, 1);
+    if (peer->gone) {
+        peer_close(peer);
+        return;
+    }
+    if (dispatch_asked(peer->loop->server, peer->request, &error) == OK) {
         peer->known = true;
         peer_uncount(peer);
         loop_move(peer, LIST_MOVING);
         peer_take_body(peer);
     } else {
-        peer->close |= head_has_body(&peer->request->head);
-        peer_answer(peer);
+        peer_fail(peer, &error, /* close= */ head_has_body(&peer->request->head));
     }
+    peer_advance(peer);
 }
 
 /* on_resume may wait: an executor runs it, and brings the request back once more. From here on it is like any other request
@@ -302,6 +313,10 @@ static bool peer_hand_over(Peer *peer)
 void peer_resume(Peer *peer)
 {
     assert(peer_is_away(peer));
+    if (peer->state == PEER_ASKING) {
+        peer_asked(peer);
+        return;
+    }
     if (peer_hand_over(peer))
         return;
     /* Its end may have arrived without its event having been read yet. */
@@ -312,10 +327,7 @@ void peer_resume(Peer *peer)
         peer_close(peer);
         return;
     }
-    if (peer->state == PEER_ASKING)
-        peer_asked(peer);
-    else
-        peer_answer(peer);
+    peer_answer(peer);
     peer_advance(peer);
 }
 
@@ -349,9 +361,7 @@ void peer_execute(void *item)
 {
     Peer *peer = item;
 
-    if (peer->state == PEER_ASKING)
-        dispatch_token(peer->loop->server, peer->request);
-    else if (peer->request->resumed)
+    if (peer->request->resumed)
         dispatch_resumed(peer->loop->server, peer->request);
     else if (!dispatch_run(peer->loop->server, peer->request))
         return;

@@ -65,15 +65,24 @@ static void peer_leave(Peer *peer, PeerState state)
     loop_move(peer, LIST_WAITING);
 }
 
-/* Hand the request to an executor, or refuse it when too many wait already. unread: its body is still to come. */
-static Step peer_submit(Peer *peer, PeerState state, bool unread)
+/* Hand the request to an executor, or refuse it when too many wait already. */
+static Step peer_submit(Peer *peer)
 {
     Error error;
 
-    peer_leave(peer, state);
+    peer_leave(peer, PEER_WAITING);
     if (peer_queue(peer, &error) == OK)
         return STEP_PAUSE;
-    return peer_fail(peer, &error, /* close= */ unread);
+    return peer_fail(peer, &error, /* close= */ false);
+}
+
+/* No thread waits for the verdict about its token. */
+static Step peer_ask(Peer *peer)
+{
+    peer_leave(peer, PEER_ASKING);
+    atomic_fetch_add(&peer->loop->suspended, 1);
+    dispatch_token(peer->loop->server, peer->request);
+    return STEP_PAUSE;
 }
 
 Step peer_take_body(Peer *peer)
@@ -109,7 +118,7 @@ Step peer_step_head(Peer *peer)
     if (dispatch_head(server, peer->request, &error) != OK)
         return peer_fail(peer, &error, /* close= */ head_has_body(head));
     if (!peer->request->authentic)
-        return peer_submit(peer, PEER_ASKING, head_has_body(head));
+        return peer_ask(peer);
     peer->known |= peer->request->match.route->scope != SCOPE_NONE;
     return peer_take_body(peer);
 }
@@ -153,7 +162,7 @@ Step peer_step_body(Peer *peer)
     if (!done)
         return STEP_PAUSE;
     if (!request->match.route->is_inline || request->body.length > QUICK_BODY_MAX)
-        return peer_submit(peer, PEER_WAITING, /* unread= */ false);
+        return peer_submit(peer);
     bool ours = dispatch_run(peer->loop->server, request);
     if (!ours || request->suspend.may_wait) {
         peer_leave(peer, PEER_WAITING); /* if it was resumed by now, it is in our own inbox */

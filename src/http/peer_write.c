@@ -5,12 +5,16 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "base/log.h"
 #include "http/metric.h"
+
+#define TAKEN_PER_S 4096 /* bytes: a client that is slower is cut off */
 
 /* A client's own id, else one that this process never gives twice. */
 void peer_name_request(Peer *peer)
@@ -58,10 +62,22 @@ Step peer_answer(Peer *peer)
     text_clear(&peer->out);
     response_write_head(&peer->request->response, &(ResponseFrame){peer->loop->date, peer->request->id, peer->close},
                         &peer->out);
-    peer->sent  = 0;
-    peer->state = PEER_WRITING;
+    peer->sent = peer->taken = 0;
+    peer->state              = PEER_WRITING;
     loop_move(peer, LIST_MOVING);
     return STEP_ON;
+}
+
+/* What the socket has accepted says little: its buffer may hold megabytes. What the client has acknowledged counts. */
+bool peer_takes(Peer *peer)
+{
+    size_t least  = (size_t)peer->loop->server->options.read_ms_max * TAKEN_PER_S / 1000;
+    int    queued = 0;
+
+    if (ioctl(peer->fd, SIOCOUTQ, &queued) != 0 || peer->sent < peer->taken + least + (size_t)queued)
+        return false;
+    peer->taken = peer->sent - (size_t)queued;
+    return true;
 }
 
 Step peer_fail(Peer *peer, const Error *error, bool close)

@@ -145,9 +145,10 @@ void request_begin(Request *request)
         text_clear(&request->body);
     head_init(&request->head);
     response_init(&request->response, request->arena);
-    request->id[0] = request->principal[0] = '\0';
-    request->scopes                        = 0;
-    request->method                        = HTTP_METHOD_COUNT;
+    request->id[0]         = '\0';
+    request->check.name[0] = '\0';
+    request->check.scopes  = SCOPE_NONE;
+    request->method        = HTTP_METHOD_COUNT;
     request->is_head = request->authentic = false;
     request->match                        = (RouteMatch){0};
     request->path.count = request->query_count = 0;
@@ -295,10 +296,10 @@ ErrorCode request_query_i64(const Request *request, const char *name, int64_t mi
 
 const char *request_principal(const Request *request)
 {
-    return request->principal;
+    return request->check.name;
 }
 
 unsigned request_scopes(const Request *request)
 {
-    return request->scopes;
+    return request->check.scopes;
 }

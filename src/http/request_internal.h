@@ -14,10 +14,10 @@
 #include "http/response.h"
 #include "http/route.h"
 #include "http/suspend.h"
+#include "http/token.h"
 
-#define REQUEST_ID_MAX         64
-#define REQUEST_PRINCIPAL_SIZE 64
-#define REQUEST_QUERY_MAX      32
+#define REQUEST_ID_MAX    64
+#define REQUEST_QUERY_MAX 32
 
 struct Request {
     struct Peer *peer; /* on whose connection it came */
@@ -36,9 +36,8 @@ struct Request {
         const char *name, *value;
     } query[REQUEST_QUERY_MAX];
 
-    bool     authentic; /* the token was checked and has the scope, or none is needed */
-    char     principal[REQUEST_PRINCIPAL_SIZE];
-    unsigned scopes;
+    bool       authentic; /* the token was checked and has the scope, or none is needed */
+    TokenCheck check;
 
     Chunks   chunks;
     Text     body; /* on the heap: it grows while it arrives */

@@ -27,6 +27,8 @@ typedef unsigned Scope;
 void scope_print(const char *const *names, Scope scopes, char *ret_text);
 
 typedef ErrorCode RouteHandler(void *app, Request *request, Response *response, Error *reterr);
+/* Decides by the head whether the body is read; on a network thread, so it must not wait. */
+typedef ErrorCode RouteCheck(void *app, Request *request, Error *reterr);
 
 typedef enum { PARAMETER_TEXT, PARAMETER_I64, PARAMETER_BOOL, PARAMETER_UUID, PARAMETER_TIME } ParameterType;
 
@@ -48,10 +50,12 @@ typedef struct {
     bool          is_inline;    /* runs on the network thread: must not wait, but may suspend its request (suspend.h) */
     int           deadline_ms;  /* 0: the server's default */
     const FieldTable     *body; /* JSON body; NULL: none is read */
-    bool                  body_required; /* also where every field of the table is optional */
-    bool                  body_any;      /* a JSON body of any shape, where no table can describe it */
-    const RouteParameter *parameters;    /* query parameters, ended by a NULL name; NULL: none allowed */
-    const char           *summary;       /* for OpenAPI and docs */
+    bool                  body_required;  /* also where every field of the table is optional */
+    bool                  body_any;       /* a JSON body of any shape, where no table can describe it */
+    int                   body_bytes_max; /* 0: the server's limit */
+    RouteCheck           *on_head;        /* NULL: none. A route that is open to everyone and reads a body has one */
+    const RouteParameter *parameters;     /* query parameters, ended by a NULL name; NULL: none allowed */
+    const char           *summary;        /* for OpenAPI and docs */
 
     /* Its responses, for OpenAPI. */
     int                   status;      /* of success; 0: 200 */

@@ -3,12 +3,12 @@
  *
  * Network threads read requests. A route marked is_inline is run there, unless its body is large; any other request goes to a
  * bounded queue, and its connection is idle until an executor thread has run the handler. A token that the cache does not know
- * is checked there as well, before the body is read. A handler that would have to wait suspends its request (suspend.h), so
- * thousands of them need no thread each. TLS and HTTP/2 belong to the proxy in front.
+ * is looked up without a thread, before the body is read (token.h). A handler that would have to wait suspends its request
+ * (suspend.h), so thousands of them need no thread each. TLS and HTTP/2 belong to the proxy in front.
  *
  * Invariants
  *   1. Nothing is unbounded: connections, header bytes, body bytes, the queue, the time to send a request, the time to
- *      process it, the time to read the response. Over a limit: 413, 431, 408, or 503 with Retry-After, always as
+ *      process it, the time in which a client reads some of the response. Over a limit: 413, 431, 408, or 503 with Retry-After, always as
  *      problem+json.
  *   2. A request is owned by one side at a time: network thread, queue, executor, the party that will resume it, network thread.
  *   3. Before a handler runs: the route exists (404, 405 with Allow), the token has the scope (401, 403), the body fits
@@ -25,30 +25,27 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "http/route.h"
+#include "http/token.h"
 
 typedef struct Server Server;
-
-/* Who is this? *ret_scopes gets what the token may do, ret_name (64 bytes) its name. ERR_NO_TOKEN: unknown. May query the
- * database, so it runs on an executor; try_cache=true reads only the cache and returns ERR_BUSY when that has no entry. */
-typedef ErrorCode ServerAuth(void *app, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
-                             char *ret_name, Error *reterr);
 
 /* Zero means the default in the comment. */
 typedef struct {
     int bound_fd; /* 0: none; else from server_bind(), and listen is not read */
     const char
         *listen; /* "127.0.0.1:8080", "[::1]:8080", "localhost:8080"; ":8080" on all addresses; port 0: a free one */
-    RouteTable  routes; /* borrowed until server_free() */
-    void       *app;    /* given to handlers */
-    ServerAuth *auth;
-    int         network_threads;  /* 2 */
-    int         executor_threads; /* 8 */
-    int         queue_max;        /* 1024 requests waiting for an executor */
-    int         connections_max;  /* 4096 */
-    int         body_bytes_max;   /* 8 MiB */
-    int         header_bytes_max; /* 16 KiB, with the request line */
-    int         read_ms_max; /* 10 s for a whole request to arrive, for an idle connection, for reading a response */
-    int         deadline_ms; /* 10 s for the response */
+    RouteTable        routes; /* borrowed until server_free() */
+    void             *app;    /* given to handlers */
+    ServerAuth       *auth;   /* NULL, and so auth_submit: no token is good */
+    ServerAuthSubmit *auth_submit;
+    int               network_threads;  /* 2 */
+    int               executor_threads; /* 8 */
+    int               queue_max;        /* 1024 requests waiting for an executor */
+    int               connections_max;  /* 4096 */
+    int               body_bytes_max;   /* 8 MiB */
+    int               header_bytes_max; /* 16 KiB, with the request line */
+    int read_ms_max; /* 10 s for a request to arrive, for an idle connection, for taking 4 KiB/s of a response */
+    int deadline_ms; /* 10 s for the response */
 } ServerOptions;
 
 /* Split "host:port" or "[host]:port" of an address to listen on. ret_host has SERVER_HOST_SIZE bytes; "": all addresses. Whether the host

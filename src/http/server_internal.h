@@ -35,7 +35,7 @@ typedef TAILQ_HEAD(PeerQueue, Peer) PeerQueue;
  *                       LINGERING: nothing more to say; read until the client has heard it
  *
  *   A suspended request is WAITING, too; no executor holds it.
- *   A token that memory does not know: HEAD -> ASKING, with an executor -> BODY when it is good, else WRITING.
+ *   A token that memory does not know: HEAD -> ASKING, while it is looked up -> BODY when it is good, else WRITING.
  */
 typedef enum { PEER_HEAD, PEER_ASKING, PEER_BODY, PEER_WAITING, PEER_WRITING, PEER_LINGERING } PeerState;
 
@@ -61,6 +61,7 @@ struct Peer {
     Request     *request; /* NULL while idle */
     Text         out;     /* the answer's head */
     size_t       sent;    /* of head and body */
+    size_t       taken;   /* of these, what the client had acknowledged when its time began anew */
     TAILQ_ENTRY(Peer) link;
     TAILQ_ENTRY(Peer) posted;
     size_t used;   /* bytes of the request that are done with */
@@ -87,10 +88,10 @@ struct Loop {
     Mono      accept_again;  /* after descriptors ran out; .ns 0: accepting */
     bool      accept_failed; /* and the log has it */
 
-    atomic_int suspended; /* requests that will be resumed */
+    atomic_int suspended; /* requests that will be resumed, and tokens that are looked up */
 
     Mutex     mutex; /* guards inbox */
-    PeerQueue inbox; /* new ones, and those whose executor is done */
+    PeerQueue inbox; /* new ones, and those whose executor or lookup is done */
 };
 
 typedef enum { SERVER_RUNNING, SERVER_DRAINING, SERVER_STOPPING } ServerPhase;
@@ -132,17 +133,18 @@ Peer *peer_new(Loop *loop, int fd, bool surplus);
 void  peer_begin(Peer *peer); /* the loop has it now */
 void  peer_event(Peer *peer, uint32_t events);
 void  peer_expire(Peer *peer);
-void  peer_resume(Peer *peer); /* the executor is done with it */
+void  peer_resume(Peer *peer); /* its executor or lookup is done, or it was resumed */
 void  peer_drain(Peer *peer);  /* close it if it is idle */
 void  peer_close(Peer *peer);
 void  peer_execute(void *peer); /* on an executor */
 
 /* dispatch.c */
 /* The head is complete: find the route, check the token and the body's framing. OK without request->authentic: the
- * token is for dispatch_token(). */
+ * token is to be looked up by dispatch_token(). */
 must_check ErrorCode dispatch_head(Server *server, Request *request, Error *reterr);
-/* On an executor: check the token. request->authentic, or the response is filled. */
-void dispatch_token(Server *server, Request *request);
+/* The connection comes back to its loop with the verdict, which is for dispatch_asked(). */
+void                 dispatch_token(Server *server, Request *request);
+must_check ErrorCode dispatch_asked(const Server *server, Request *request, Error *reterr);
 /* Some of the body has come. */
 must_check ErrorCode dispatch_body(const Request *request, Error *reterr);
 /* Run the handler. true: the response is filled, whatever happened. false: the request is suspended, and not ours. */

@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/log.h"
@@ -10,6 +11,8 @@
 #include "lib/library_internal.h"
 #include "pg/tx.h"
 #include "sql.h"
+
+#define PARAMETERS_MAX 65535 /* of the protocol */
 
 static PawlStatus status_of(ErrorCode code)
 {
@@ -71,6 +74,7 @@ static Pawl *pawl_new(const char *url, Pool *pool)
 {
     Pawl *pawl = memory_new(1, sizeof *pawl);
 
+    pawl->opener = getpid();
     pawl->url    = memory_text(url);
     pawl->pool   = pool;
     pawl->sender = sender_new(pool);
@@ -90,14 +94,62 @@ PawlStatus pawl_open(const char *database_url, Pawl **ret_pawl, PawlError *error
     ErrorCode             code;
 
     pthread_once(&once, be_silent);
-    code = pool_new(&options, &pool, &why);
+    *ret_pawl = NULL;
+    code      = database_url ? pool_new(&options, &pool, &why)
+                             : fail(&why, ERR_INVALID, "database_url must be a url, got NULL");
     if (code == OK)
         *ret_pawl = pawl_new(database_url, pool);
     return library_answer(code, &why, error);
 }
 
-Pawl *library_enter(Pawl *pawl)
+ErrorCode library_check(const Pawl *pawl, Error *reterr)
 {
+    if (!pawl)
+        return fail(reterr, ERR_INVALID, "pawl must be what pawl_open() has returned, got NULL");
+    if (getpid() != pawl->opener)
+        return fail(reterr, ERR_INTERNAL,
+                    "opened in process %d, of which this is a child: open the library after fork(), not before",
+                    (int)pawl->opener);
+    return OK;
+}
+
+static _Thread_local Outside *innermost;
+
+void library_go_out(const Pawl *pawl, Outside *ret_outside)
+{
+    *ret_outside = (Outside){pawl, innermost};
+    innermost    = ret_outside;
+}
+
+/* Does this thread run a function for a call that uses it? */
+static bool is_outside(const Pawl *pawl)
+{
+    for (const Outside *outside = innermost; outside; outside = outside->outer)
+        if (outside->pawl == pawl)
+            return true;
+    return false;
+}
+
+void library_came_back(const Outside *outside)
+{
+    Error why;
+
+    innermost = outside->outer;
+    if (library_check(outside->pawl, &why) == OK)
+        return;
+    fprintf(stderr, "libpawl: %s; the child returned from a function that pawl had called\n", why.text);
+    abort();
+}
+
+Pawl *library_enter(Pawl *pawl, int timeout_ms, Error *reterr)
+{
+    if (library_check(pawl, reterr) != OK)
+        return NULL;
+    if (timeout_ms < 0) {
+        (void)fail(reterr, ERR_INVALID, "timeout_ms must not be negative, got %d", timeout_ms);
+        return NULL;
+    }
+
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pawl->mutex);
 
     pawl->calls++;
@@ -112,9 +164,13 @@ void library_leave(Pawl *pawl)
     cond_signal(&pawl->left);
 }
 
+/* In a child of fork() it stays as it is: the threads to be joined and the sessions to be ended are the parent's. In a function that pawl
+ * called it does too: the call that waits for the function would wait for itself. */
 void pawl_close(Pawl *pawl)
 {
-    if (!pawl)
+    Error why;
+
+    if (!pawl || library_check(pawl, &why) != OK || is_outside(pawl))
         return;
     mutex_lock(&pawl->mutex);
     while (pawl->calls > 0)
@@ -132,20 +188,22 @@ void pawl_close(Pawl *pawl)
 
 PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error)
 {
-    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
     scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
-    TxOptions options = {.name = "ping", .deadline = deadline_in_ms(timeout_ms), .arena = arena, .read_only = true};
-    Error     why     = {0};
+    TxOptions options = {.name = "ping", .deadline = library_deadline(timeout_ms), .arena = arena, .read_only = true};
     int64_t   one;
+    ErrorCode code = why.code;
 
-    ErrorCode code = db_call(pawl->pool, &options, sql_api_ready, DB_NONE, &db_i64_shape, &one, &why);
-
+    if (inside)
+        code = db_call(pawl->pool, &options, sql_api_ready, DB_NONE, &db_i64_shape, &one, &why);
     return library_answer(code, &why, error);
 }
 
 /* ---- transactions ---- */
 
 typedef struct {
+    Pawl     *pawl;
     PawlBody *body;
     void     *context;
     WakeList  wakes;
@@ -169,37 +227,71 @@ static ErrorCode call_body(Tx *tx, void *context, Error *reterr)
 {
     Call      *call  = context;
     PawlError  error = {0};
-    PawlTx     mine  = {.tx = tx, .why = reterr, .error = &error};
+    PawlTx     mine  = {.pawl = call->pawl, .tx = tx, .why = reterr, .error = &error};
+    Outside    outside;
     PawlStatus status;
 
-    status      = call->body(&mine, call->context);
+    library_go_out(call->pawl, &outside);
+    status = call->body(&mine, call->context);
+    library_came_back(&outside);
     call->wakes = mine.wakes;
     return status == PAWL_OK ? OK : refused(&mine, status, reterr);
 }
 
+static ErrorCode transaction_run(const PawlTransaction *given, Call *call, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(LIBRARY_ARENA_BYTES);
+    TxOptions                 options = {.name       = given->name ? given->name : "transaction",
+                                         .deadline   = library_deadline(given->timeout_ms),
+                                         .arena      = arena,
+                                         .keyed      = given->keyed,
+                                         .is_foreign = true};
+
+    if (!call->body)
+        return fail(reterr, ERR_INVALID, "body must be a function, got NULL");
+    TRY(tx_run(call->pawl->pool, &options, call_body, call, reterr));
+    waker_notify_list(call->pawl->waker, &call->wakes); /* while the arena has them */
+    return OK;
+}
+
 PawlStatus pawl_transaction(Pawl *pawl, const PawlTransaction *given, PawlBody *body, void *context, PawlError *error)
 {
-    scoped(library_leave) Pawl *inside  = library_enter(pawl);
-    scoped(arena_free) Arena   *arena   = arena_new(LIBRARY_ARENA_BYTES);
-    TxOptions                   options = {.name       = given->name ? given->name : "transaction",
-                                           .deadline   = library_deadline(given->timeout_ms),
-                                           .arena      = arena,
-                                           .keyed      = given->keyed,
-                                           .is_foreign = true};
-    Call                        call    = {.body = body, .context = context};
-    Error                       why     = {0};
-    ErrorCode                   code    = tx_run(pawl->pool, &options, call_body, &call, &why);
+    static const PawlTransaction defaults;
+    const PawlTransaction       *options = given ? given : &defaults;
+    Error                        why     = {0};
+    scoped(library_leave) Pawl  *inside  = library_enter(pawl, options->timeout_ms, &why);
+    Call                         call    = {.pawl = pawl, .body = body, .context = context};
+    ErrorCode                    code    = inside ? transaction_run(options, &call, &why) : why.code;
 
-    if (code == OK)
-        waker_notify_list(pawl->waker, &call.wakes);
     return library_answer(code, &why, error);
+}
+
+/* libpq's refusal of these would look like a lost connection. */
+static ErrorCode statement_check(const char *sql, int count, const char *const *parameters, Error *reterr)
+{
+    if (!sql)
+        return fail(reterr, ERR_INVALID, "sql must be a statement, got NULL");
+    if (count < 0 || count > PARAMETERS_MAX)
+        return fail(reterr, ERR_LIMIT, "a statement can have 0 to %d parameters, got %d", PARAMETERS_MAX, count);
+    if (count > 0 && !parameters)
+        return fail(reterr, ERR_INVALID, "parameters must be an array of %d texts, got NULL", count);
+    return OK;
+}
+
+static ErrorCode query(const PawlTx *tx, const char *sql, int count, const char *const *parameters, DbTable *ret_table)
+{
+    TRY(library_check(tx->pawl, tx->why));
+    TRY(statement_check(sql, count, parameters, tx->why));
+    return db_table(tx->tx, sql, count, parameters, ret_table, tx->why);
 }
 
 PawlStatus pawl_query(PawlTx *tx, const char *sql, int count, const char *const *parameters, PawlResult *ret_result)
 {
     DbTable   table;
-    ErrorCode code = db_table(tx->tx, sql, count, parameters, &table, tx->why);
+    ErrorCode code = query(tx, sql, count, parameters, &table);
 
+    if (ret_result)
+        *ret_result = (PawlResult){0};
     if (code != OK) {
         tx->code = code;
         return library_answer(code, tx->why, tx->error);

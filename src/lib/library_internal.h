@@ -7,6 +7,7 @@
 
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "base/sync.h"
@@ -25,6 +26,7 @@
 #define LIBRARY_ARENA_BYTES ((size_t)256 << 20)
 
 struct Pawl {
+    pid_t   opener; /* the process that may use it */
     char   *url;
     Pool   *pool;
     Sender *sender;
@@ -37,6 +39,7 @@ struct Pawl {
 };
 
 struct PawlTx {
+    Pawl      *pawl;
     Tx        *tx;
     ErrorCode  code; /* of the last call that failed */
     Error     *why;
@@ -44,8 +47,23 @@ struct PawlTx {
     WakeList   wakes; /* what the transaction has sent so far */
 };
 
-/* scoped(library_leave) Pawl *inside = library_enter(pawl);  pawl_close() waits for the end of the block. */
-Pawl *library_enter(Pawl *pawl);
+/* A child of fork() has the parent's sockets, a copy of its locks as they were, and none of its threads. So it may use nothing of a Pawl:
+ * these say so. */
+ErrorCode library_check(const Pawl *pawl, Error *reterr);
+
+/* A function of the caller that this thread runs, and the one that called pawl to run it. */
+typedef struct Outside Outside;
+struct Outside {
+    const Pawl *pawl;
+    Outside    *outer;
+};
+/* Around a function of the caller. A child that came back from it would go on with the parent's transaction, and is ended. */
+void library_go_out(const Pawl *pawl, Outside *ret_outside);
+void library_came_back(const Outside *outside);
+
+/* scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);  pawl_close() waits for the end of the block. NULL: see
+ * library_check(), or the time is negative. */
+Pawl *library_enter(Pawl *pawl, int timeout_ms, Error *reterr);
 void  library_leave(Pawl *pawl);
 SCOPED(Pawl, library_leave)
 

@@ -18,6 +18,8 @@
 
 static ErrorCode start_item(Arena *arena, const PawlStart *start, SendItem *ret_item, Error *reterr)
 {
+    if (!start)
+        return fail(reterr, ERR_INVALID, "start must be given, got NULL");
     TRY(process_start_item(arena, start->type, start->state, start->process_id, start->domain, ret_item, reterr));
     ret_item->actor = start->actor;
     return process_start_deadline(arena, start->deadline, start->on_deadline, ret_item, reterr);
@@ -58,7 +60,7 @@ PawlStatus pawl_tx_process_start(PawlTx *tx, const PawlStart *start, PawlSent *r
 
 static const char *verdict_constant(const char *verdict)
 {
-    static const char *const words[] = {"RESUMED", "STORED", "REPEATED", "LATE"};
+    static const char *const words[] = {"RESUMED", "STORED", "STORED_UNEXPECTED", "REPEATED", "LATE"};
 
     for (size_t i = 0; i < COUNT(words); i++)
         if (strcmp(words[i], verdict) == 0)
@@ -92,10 +94,17 @@ static ErrorCode signal_send(Pawl *pawl, const PawlSignal *given, Deadline deadl
 PawlStatus pawl_process_signal(Pawl *pawl, const PawlSignal *signal, int timeout_ms, const char **ret_verdict,
                                PawlError *error)
 {
-    scoped(library_leave) Pawl *inside = library_enter(pawl);
     Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
+    ErrorCode                   code   = why.code;
 
-    return library_answer(signal_send(pawl, signal, library_deadline(timeout_ms), ret_verdict, &why), &why, error);
+    if (ret_verdict)
+        *ret_verdict = NULL;
+    if (inside && !signal)
+        code = fail(&why, ERR_INVALID, "signal must be given, got NULL");
+    else if (inside)
+        code = signal_send(pawl, signal, library_deadline(timeout_ms), ret_verdict, &why);
+    return library_answer(code, &why, error);
 }
 
 /* ---- the function and what it knows ---- */
@@ -104,6 +113,17 @@ struct PawlRun {
     CodeRun    *code;
     PawlWorker *worker;
 };
+
+/* false: see library_check(); no call works any more. */
+static bool run_is_ours(const PawlRun *run)
+{
+    Error why;
+
+    if (library_check(run->worker->pawl, &why) == OK)
+        return true;
+    code_defect(run->code, "%s", why.text);
+    return false;
+}
 
 static PawlFlow flow_out(CodeFlow flow)
 {
@@ -117,8 +137,12 @@ CodeFlow process_function(CodeRun *code, void *context)
 {
     PawlWorker *worker = context;
     PawlRun     run    = {code, worker};
-    PawlFlow    said   = worker->options.process(&run, worker->options.context);
+    Outside     outside;
+    PawlFlow    said;
 
+    library_go_out(worker->pawl, &outside);
+    said = worker->options.process(&run, worker->options.context);
+    library_came_back(&outside);
     switch (said) {
     case PAWL_FLOW_NEXT:
         return CODE_NEXT;
@@ -191,9 +215,14 @@ static void plain_body(CodeRun *code, const CodeAttempt *attempt, void *context,
 {
     const Trying *trying = context;
     Given         given  = step_given(trying->run, attempt);
+    Outside       outside;
+    PawlOutcome   said;
 
     (void)code;
-    *ret_end = step_end(&given, trying->step->body(&given.job, trying->step->context));
+    library_go_out(trying->run->worker->pawl, &outside);
+    said = trying->step->body(&given.job, trying->step->context);
+    library_came_back(&outside);
+    *ret_end = step_end(&given, said);
 }
 
 /* As a tx_handler of commands: after a statement that failed in passing, PAWL_JOB_RETRY means to run it again right now. */
@@ -203,9 +232,13 @@ static ErrorCode tx_body(CodeRun *code, Tx *tx, const CodeAttempt *attempt, void
     Trying     *trying = context;
     Given       given  = step_given(trying->run, attempt);
     PawlError   error  = {0};
-    PawlTx      mine   = {.tx = tx, .why = reterr, .error = &error};
-    PawlOutcome said   = trying->step->tx_body(&given.job, &mine, trying->step->context);
+    PawlTx      mine   = {.pawl = trying->run->worker->pawl, .tx = tx, .why = reterr, .error = &error};
+    Outside     outside;
+    PawlOutcome said;
 
+    library_go_out(mine.pawl, &outside);
+    said = trying->step->tx_body(&given.job, &mine, trying->step->context);
+    library_came_back(&outside);
     trying->wakes = wake_list_copy(&mine.wakes, code_arena(code)); /* that of the transaction ends before the step */
     if (said == PAWL_JOB_COMPLETE && conn_transaction(tx->conn) != PQTRANS_INTRANS)
         return mine.code != OK ? mine.code : fail(reterr, ERR_INTERNAL, "the step ended its transaction by itself");
@@ -219,8 +252,10 @@ static ErrorCode tx_body(CodeRun *code, Tx *tx, const CodeAttempt *attempt, void
 
 static const char *step_defect(const PawlStep *step)
 {
-    if (!step->body == !step->tx_body)
+    if (!step->body && !step->tx_body)
         return "it needs a body or a tx_body";
+    if (step->body && step->tx_body)
+        return "it has a body and a tx_body, and needs one of them";
     if (step->attempts < 0 || step->attempts > ATTEMPTS_MAX)
         return "attempts must be from 1 to 1000, or 0 for the default";
     if (step->delay_ms < 0 || step->delay_ms_max < 0 || step->timeout_ms < 0)
@@ -230,10 +265,17 @@ static const char *step_defect(const PawlStep *step)
 
 PawlFlow pawl_run_step(PawlRun *run, const PawlStep *step, const char **ret_result)
 {
+    static const PawlStep none; /* for NULL: it is refused for what it lacks */
+
+    step               = step ? step : &none;
     Trying      trying = {.run = run, .step = step};
     const char *defect = step_defect(step);
     CodeFlow    flow;
 
+    if (ret_result)
+        *ret_result = NULL;
+    if (!run_is_ours(run))
+        return PAWL_FLOW_RETURN;
     if (defect)
         return flow_out(code_defect(run->code, "step \"%.100s\": %s", step->name ? step->name : "", defect));
     flow = code_step(run->code,
@@ -257,59 +299,85 @@ PawlFlow pawl_run_step(PawlRun *run, const PawlStep *step, const char **ret_resu
 
 PawlFlow pawl_run_wait(PawlRun *run, const PawlWait *wait, const char **ret_result)
 {
-    const char *result = NULL;
-    CodeFlow    flow   = code_wait(run->code, wait->name, wait->response, wait->count, wait->timeout_ms, &result);
+    static const PawlWait none;
+    const char           *result = NULL;
+    PawlFlow              flow   = PAWL_FLOW_RETURN;
 
-    if (flow == CODE_NEXT && ret_result)
+    wait = wait ? wait : &none;
+    if (run_is_ours(run))
+        flow = flow_out(code_wait(run->code, wait->name, wait->response, wait->count, wait->timeout_ms, &result));
+    if (ret_result)
         *ret_result = result;
-    return flow_out(flow);
+    return flow;
 }
 
 PawlFlow pawl_run_sleep(PawlRun *run, const char *name, long long ms)
 {
+    if (!run_is_ours(run))
+        return PAWL_FLOW_RETURN;
     return flow_out(code_sleep(run->code, name, ms));
+}
+
+static PawlFlow call_run(PawlRun *run, const PawlCall *call, bool is_child, const char **ret_result)
+{
+    static const PawlCall none;
+    const char           *domain;
+
+    call   = call ? call : &none;
+    domain = !call->domain && is_child ? PROCESS_DOMAIN_DEFAULT : call->domain;
+    if (ret_result)
+        *ret_result = NULL;
+    if (!run_is_ours(run))
+        return PAWL_FLOW_RETURN;
+    return flow_out(
+        code_send(run->code, call->name, is_child, domain, call->type, call->payload, call->timeout_ms, ret_result));
 }
 
 PawlFlow pawl_run_command(PawlRun *run, const PawlCall *call, const char **ret_result)
 {
-    return flow_out(code_send(run->code, call->name, /* is_child= */ false, call->domain, call->type, call->payload,
-                              call->timeout_ms, ret_result));
+    return call_run(run, call, /* is_child= */ false, ret_result);
 }
 
 PawlFlow pawl_run_child(PawlRun *run, const PawlCall *call, const char **ret_result)
 {
-    return flow_out(code_send(run->code, call->name, /* is_child= */ true,
-                              call->domain ? call->domain : PROCESS_DOMAIN_DEFAULT, call->type, call->payload,
-                              call->timeout_ms, ret_result));
+    return call_run(run, call, /* is_child= */ true, ret_result);
 }
 
 PawlFlow pawl_run_time(PawlRun *run, const char *name, long long *ret_ms)
 {
-    int64_t  us;
-    CodeFlow flow = code_time(run->code, name, &us);
+    int64_t  us   = 0;
+    PawlFlow flow = PAWL_FLOW_RETURN;
 
-    if (flow == CODE_NEXT)
+    if (run_is_ours(run))
+        flow = flow_out(code_time(run->code, name, &us));
+    if (ret_ms)
         *ret_ms = us / 1000;
-    return flow_out(flow);
+    return flow;
 }
 
 PawlFlow pawl_run_random(PawlRun *run, const char *name, unsigned long long *ret_number)
 {
-    uint64_t number;
-    CodeFlow flow = code_random(run->code, name, &number);
+    uint64_t number = 0;
+    PawlFlow flow   = PAWL_FLOW_RETURN;
 
-    if (flow == CODE_NEXT)
+    if (run_is_ours(run))
+        flow = flow_out(code_random(run->code, name, &number));
+    if (ret_number)
         *ret_number = number;
-    return flow_out(flow);
+    return flow;
 }
 
 PawlFlow pawl_run_patch(PawlRun *run, const char *name, const char *patch, bool uses_state)
 {
+    if (!run_is_ours(run))
+        return PAWL_FLOW_RETURN;
     return flow_out(code_patch(run->code, name, patch, uses_state));
 }
 
 PawlFlow pawl_run_compensating(PawlRun *run)
 {
+    if (!run_is_ours(run))
+        return PAWL_FLOW_RETURN;
     return flow_out(code_compensating(run->code));
 }
 

@@ -12,6 +12,9 @@
 
 static SendItem item_of(const PawlCommand *command)
 {
+    static const PawlCommand none; /* for NULL: it is refused for what it lacks */
+
+    command = command ? command : &none;
     return (SendItem){.domain         = command->domain,
                       .type           = command->type,
                       .payload        = command->payload,
@@ -59,25 +62,37 @@ static const SendItem *items_answer(const SendItem *items, int count, PawlSent *
     return bad;
 }
 
-static ErrorCode count_check(int count, Error *reterr)
+static ErrorCode list_check(const PawlCommand *commands, int count, Error *reterr)
 {
+    if (!commands)
+        return fail(reterr, ERR_INVALID, "commands must be an array, got NULL");
     if (count < 1 || count > SEND_BATCH_MAX)
         return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent in one call, got %d", SEND_BATCH_MAX, count);
     return OK;
+}
+
+static PawlStatus list_refuse(ErrorCode code, const Error *why, int count, PawlSent *ret_sent, PawlError *error)
+{
+    for (int i = 0; ret_sent && i < count; i++) {
+        ret_sent[i] = (PawlSent){0};
+        library_answer(code, why, &ret_sent[i].error);
+    }
+    return library_answer(code, why, error);
 }
 
 /* ---- one ---- */
 
 PawlStatus library_send(Pawl *pawl, SendItem item, int timeout_ms, PawlSent *ret_sent, PawlError *error)
 {
-    scoped(library_leave) Pawl *inside = library_enter(pawl);
     Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
 
-    item.code  = sender_send(pawl->sender, library_deadline(timeout_ms), &item, &why);
+    item.code  = inside ? sender_send(pawl->sender, library_deadline(timeout_ms), &item, &why) : why.code;
     item.error = why;
     if (item.code != OK && item.code != ERR_KEY_REUSED) /* only these two are verdicts of a committed transaction */
         item_fail(&item, item.code, &why);
-    waker_notify_sent(pawl->waker, &item);
+    if (inside)
+        waker_notify_sent(pawl->waker, &item);
     sent_fill(&item, ret_sent);
     return library_answer(item.code, &why, error);
 }
@@ -123,14 +138,14 @@ static SendItem *items_send_each(Pawl *pawl, const PawlCommand *commands, int co
 PawlStatus pawl_send_many(Pawl *pawl, const PawlCommand *commands, int count, int timeout_ms, PawlSent *ret_sent,
                           PawlError *error)
 {
-    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
     scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
     const SendItem             *items, *bad;
-    Error                       why  = {0};
-    ErrorCode                   code = count_check(count, &why);
+    ErrorCode                   code = inside ? list_check(commands, count, &why) : why.code;
 
     if (code != OK)
-        return library_answer(code, &why, error);
+        return list_refuse(code, &why, count, ret_sent, error);
     items = items_send_each(pawl, commands, count, library_deadline(timeout_ms), arena);
     for (int i = 0; i < count; i++)
         waker_notify_sent(pawl->waker, &items[i]);
@@ -148,7 +163,7 @@ static const char *id_make(Arena *arena)
     return id;
 }
 
-static void items_send_in(Tx *tx, SendItem *items, int count, Arena *arena)
+static void items_send_in(const PawlTx *tx, SendItem *items, int count, Arena *arena)
 {
     SendItem **list = arena_array(arena, SendItem *, count);
     Error      why  = {0};
@@ -159,7 +174,9 @@ static void items_send_in(Tx *tx, SendItem *items, int count, Arena *arena)
         if (!items[i].command_id)
             items[i].command_id = id_make(arena);
     }
-    code = send_in(tx, list, count, &why);
+    code = library_check(tx->pawl, &why);
+    if (code == OK)
+        code = send_in(tx->tx, list, count, &why);
     for (int i = 0; code != OK && i < count; i++)
         item_fail(&items[i], code, &why);
 }
@@ -169,7 +186,7 @@ PawlStatus library_tx_send(PawlTx *tx, SendItem *items, int count, PawlSent *ret
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     const SendItem           *bad;
 
-    items_send_in(tx->tx, items, count, arena);
+    items_send_in(tx, items, count, arena);
     for (int i = 0; i < count; i++)
         wake_list_add_sent(&tx->wakes, tx->tx->arena, &items[i]);
     bad = items_answer(items, count, ret_sent);
@@ -184,10 +201,10 @@ PawlStatus pawl_tx_send_many(PawlTx *tx, const PawlCommand *commands, int count,
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     SendItem                 *items;
-    ErrorCode                 code = count_check(count, tx->why);
+    ErrorCode                 code = list_check(commands, count, tx->why);
 
     if (code != OK)
-        return library_answer(tx->code = code, tx->why, tx->error);
+        return list_refuse(tx->code = code, tx->why, count, ret_sent, tx->error);
     items = arena_array(arena, SendItem, count);
     for (int i = 0; i < count; i++)
         items[i] = item_of(&commands[i]);

@@ -25,6 +25,8 @@ static_assert(KIND_OF(PAWL_FLOOR) == WALLET_FLOOR && WALLET_FLOOR + 1 == WALLET_
 /* wallet_check() checks the rest. */
 static ErrorCode check_fields(const PawlOperation *given, Error *reterr)
 {
+    if (!given)
+        return fail(reterr, ERR_INVALID, "operation must be given, got NULL");
     if (given->kind < PAWL_TOPUP || given->kind > PAWL_FLOOR)
         return fail(reterr, ERR_INVALID, "kind must be from PAWL_TOPUP to PAWL_FLOOR, got %d", (int)given->kind);
     if (KIND_OF(given->kind) != WALLET_MULTI && (given->legs || given->leg_count))
@@ -131,6 +133,8 @@ static ErrorCode wallet_take(const PawlWallet *given, Arena *arena, WalletNew *r
 {
     char id[UUID_TEXT_SIZE];
 
+    if (!given)
+        return fail(reterr, ERR_INVALID, "wallet must be given, got NULL");
     if (given->txn_id && !uuid_parse(given->txn_id, id))
         return fail(reterr, ERR_INVALID, "txn_id must be a UUID");
     TRY(check_metadata(given->metadata, reterr));
@@ -144,12 +148,14 @@ static ErrorCode wallet_take(const PawlWallet *given, Arena *arena, WalletNew *r
 
 PawlStatus pawl_wallet_open(Pawl *pawl, const PawlWallet *given, int timeout_ms, bool *ret_is_new, PawlError *error)
 {
-    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
     scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
     WalletNew                   wallet;
-    Error                       why  = {0};
-    ErrorCode                   code = wallet_take(given, arena, &wallet, &why);
+    ErrorCode                   code = inside ? wallet_take(given, arena, &wallet, &why) : why.code;
 
+    if (ret_is_new)
+        *ret_is_new = false;
     if (code == OK)
         code = wallet_open(pawl->pool, library_deadline(timeout_ms), arena, &wallet, &why);
     if (code == OK && ret_is_new)
@@ -160,14 +166,15 @@ PawlStatus pawl_wallet_open(Pawl *pawl, const PawlWallet *given, int timeout_ms,
 PawlStatus pawl_wallet_get(Pawl *pawl, const char *owner, const char *asset, int timeout_ms, PawlBalance *ret_balance,
                            PawlError *error)
 {
-    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
     scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
-    Wallet                      wallet;
-    Error                       why = {0};
-    ErrorCode                   code;
+    Wallet                      wallet = {0};
+    ErrorCode                   code   = why.code;
 
-    code = ledger_get(pawl->ledger, library_deadline(timeout_ms), arena, owner, asset, &wallet, &why);
-    if (code == OK)
+    if (inside)
+        code = ledger_get(pawl->ledger, library_deadline(timeout_ms), arena, owner, asset, &wallet, &why);
+    if (ret_balance)
         *ret_balance = (PawlBalance){.balance   = wallet.balance,
                                      .held      = wallet.held,
                                      .floor     = wallet.floor,
@@ -182,14 +189,13 @@ PawlStatus pawl_wallet_get(Pawl *pawl, const char *owner, const char *asset, int
 PawlStatus pawl_post(Pawl *pawl, const PawlOperation *operation, int timeout_ms, PawlPosted *ret_posted,
                      PawlError *error)
 {
-    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
     scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
     WalletItem                  item;
 
     if (item_take(operation, arena, &item) == OK) {
-        Error why = {0};
-
-        item.code  = ledger_post(pawl->ledger, library_deadline(timeout_ms), arena, &item, &why);
+        item.code  = inside ? ledger_post(pawl->ledger, library_deadline(timeout_ms), arena, &item, &why) : why.code;
         item.error = why;
     }
     posted_fill(&item, ret_posted);
@@ -207,6 +213,8 @@ typedef struct {
 
 static ErrorCode items_take(const PawlOperation *operations, int count, Arena *arena, Items *ret_items, Error *reterr)
 {
+    if (!operations)
+        return fail(reterr, ERR_INVALID, "operations must be an array, got NULL");
     if (count < 1 || count > WALLET_BATCH_MAX)
         return fail(reterr, ERR_LIMIT, "1 to %d operations can be posted in one call, got %d", WALLET_BATCH_MAX, count);
     *ret_items = (Items){.all   = arena_array(arena, WalletItem, count),
@@ -229,6 +237,15 @@ static const WalletItem *items_answer(const Items *items, PawlPosted *ret_posted
     return bad;
 }
 
+static PawlStatus items_refuse(ErrorCode code, const Error *why, int count, PawlPosted *ret_posted, PawlError *error)
+{
+    WalletItem refused = {.code = code, .error = *why};
+
+    for (int i = 0; ret_posted && i < count; i++)
+        posted_fill(&refused, &ret_posted[i]);
+    return library_answer(code, why, error);
+}
+
 static size_t items_weigh(WalletItem *const *items, int count)
 {
     size_t bytes = 0;
@@ -247,7 +264,8 @@ static ErrorCode items_post(void *context, void **list, int count, Deadline dead
 
     if (count > 1 && items_weigh(items, count) > RUN_BYTES_MAX)
         return fail(reterr, ERR_LIMIT, "%d operations are too large for one transaction", count);
-    return wallet_post_many(context, deadline, arena, items, count, /* atomic= */ false, &refused, reterr);
+    return wallet_post_many(context, deadline, /* lock_ms= */ 0, arena, items, count, /* atomic= */ false, &refused,
+                            reterr);
 }
 
 static void item_posted(void *item, const Error *error)
@@ -259,15 +277,15 @@ static void item_posted(void *item, const Error *error)
 PawlStatus pawl_post_many(Pawl *pawl, const PawlOperation *operations, int count, int timeout_ms,
                           PawlPosted *ret_posted, PawlError *error)
 {
-    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
     scoped(arena_free) Arena   *arena  = arena_new(LIBRARY_ARENA_BYTES);
     const WalletItem           *bad;
     Items                       items;
-    Error                       why  = {0};
-    ErrorCode                   code = items_take(operations, count, arena, &items, &why);
+    ErrorCode                   code = inside ? items_take(operations, count, arena, &items, &why) : why.code;
 
     if (code != OK)
-        return library_answer(code, &why, error);
+        return items_refuse(code, &why, count, ret_posted, error);
     if (items.good_count > 0)
         combiner_split(items_post, pawl->pool, (void **)items.good, items.good_count, library_deadline(timeout_ms),
                        item_posted);
@@ -289,11 +307,13 @@ static ErrorCode good_post_in(Tx *tx, const Items *items, Error *reterr)
     return wallet_post_in(tx, items->good, items->good_count, reterr);
 }
 
-static void items_post_in(Tx *tx, const Items *items)
+static void items_post_in(const PawlTx *tx, const Items *items)
 {
     Error     why  = {0};
-    ErrorCode code = good_post_in(tx, items, &why);
+    ErrorCode code = library_check(tx->pawl, &why);
 
+    if (code == OK)
+        code = good_post_in(tx->tx, items, &why);
     for (int i = 0; code != OK && i < items->good_count; i++)
         item_fail(items->good[i], code, &why);
 }
@@ -306,8 +326,8 @@ PawlStatus pawl_tx_post_many(PawlTx *tx, const PawlOperation *operations, int co
     ErrorCode                 code = items_take(operations, count, arena, &items, tx->why);
 
     if (code != OK)
-        return library_answer(tx->code = code, tx->why, tx->error);
-    items_post_in(tx->tx, &items);
+        return items_refuse(tx->code = code, tx->why, count, ret_posted, tx->error);
+    items_post_in(tx, &items);
     bad = items_answer(&items, ret_posted);
     if (!bad)
         return PAWL_OK;

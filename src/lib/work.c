@@ -119,8 +119,13 @@ static void plain_run(Handler *handler, Job *bus_job, SettleItem *ret_settle)
 {
     PawlWorker *worker = (PawlWorker *)handler;
     Given       given  = given_new(worker, bus_job);
+    Outside     outside;
+    PawlOutcome said;
 
-    given_end(&given, worker->options.handler(&given.job, worker->options.context), ret_settle);
+    library_go_out(worker->pawl, &outside);
+    said = worker->options.handler(&given.job, worker->options.context);
+    library_came_back(&outside);
+    given_end(&given, said, ret_settle);
 }
 
 /* After a statement that failed in passing, PAWL_JOB_RETRY means what PostgreSQL means: run it again right now. */
@@ -129,11 +134,14 @@ static ErrorCode tx_body(Tx *tx, Job *bus_job, void *context, SettleItem *ret_se
     Given      *given  = context;
     PawlWorker *worker = given->worker;
     PawlError   error  = {0};
-    PawlTx      mine   = {.tx = tx, .why = reterr, .error = &error};
+    PawlTx      mine   = {.pawl = worker->pawl, .tx = tx, .why = reterr, .error = &error};
+    Outside     outside;
     PawlOutcome said;
 
-    *given       = given_new(worker, bus_job);
-    said         = worker->options.tx_handler(&given->job, &mine, worker->options.context);
+    *given = given_new(worker, bus_job);
+    library_go_out(worker->pawl, &outside);
+    said = worker->options.tx_handler(&given->job, &mine, worker->options.context);
+    library_came_back(&outside);
     given->wakes = mine.wakes;
     if (said == PAWL_JOB_COMPLETE && conn_transaction(tx->conn) != PQTRANS_INTRANS)
         return mine.code != OK ? mine.code : fail(reterr, ERR_INTERNAL, "the handler ended its transaction by itself");
@@ -164,8 +172,32 @@ static ErrorCode number_check(const char *name, int number, int least, int most,
     return OK;
 }
 
+static ErrorCode types_check(const char *const *types, Error *reterr)
+{
+    int count = 0;
+
+    while (types && types[count] && count <= CLAIM_TYPES_MAX)
+        TRY(send_check_type("types", types[count++], reterr) == OK ? OK : ERR_USAGE);
+    if (types && (count == 0 || count > CLAIM_TYPES_MAX))
+        return fail(reterr, ERR_USAGE, "types must be 1 to %d types and a NULL, or NULL for all types",
+                    CLAIM_TYPES_MAX);
+    return OK;
+}
+
+static ErrorCode url_check(const char *url, Error *reterr)
+{
+    char      text[CONNINFO_TEXT_SIZE];
+    ErrorCode code = url ? conninfo_describe(url, text, reterr) : OK;
+
+    if (code != OK)
+        error_prefix(reterr, "listen_url");
+    return code;
+}
+
 static ErrorCode options_check(const PawlWork *options, Error *reterr)
 {
+    if (!options)
+        return fail(reterr, ERR_USAGE, "a worker needs options, got NULL");
     if (!options->domain)
         return fail(reterr, ERR_USAGE, "a worker needs a domain");
     if (!!options->handler + !!options->tx_handler + !!options->process != 1)
@@ -175,6 +207,8 @@ static ErrorCode options_check(const PawlWork *options, Error *reterr)
     if (options->process && options->timeout_ms)
         return fail(reterr, ERR_USAGE,
                     "timeout_ms is for handlers of commands: waits and calls of a process have their own");
+    TRY(types_check(options->types, reterr));
+    TRY(url_check(options->listen_url, reterr));
     TRY(number_check("concurrency", options->concurrency, 1, WORKER_CONCURRENCY_MAX, reterr));
     TRY(number_check("batch", options->batch, 1, CLAIM_MAX, reterr));
     TRY(number_check("lease_ms", options->lease_ms, WORKER_LEASE_MS_MIN, WORKER_TIME_MS_MAX, reterr));
@@ -204,7 +238,7 @@ static ErrorCode worker_make(PawlWorker *worker, Error *reterr)
         worker->program = (CodeProgram){worker->pool, process_function, worker};
         worker->process = process_handler_new(worker->pool, code_body, &worker->program);
     }
-    worker->workers = worker_set_new(worker->pool);
+    worker->workers = worker_set_new(worker->pool, /* handler_pool= */ NULL);
     return worker_set_add(worker->workers,
                           &(WorkerRow){.domain      = options->domain,
                                        .types       = options->types,
@@ -218,18 +252,24 @@ static ErrorCode worker_make(PawlWorker *worker, Error *reterr)
                           deadline_never(), reterr);
 }
 
+static ErrorCode worker_pool_new(const Pawl *pawl, const PawlWork *options, Pool **ret_pool, Error *reterr)
+{
+    TRY(library_check(pawl, reterr));
+    TRY(options_check(options, reterr));
+    return pool_new(&(PoolOptions){.conninfo         = pawl->url,
+                                   .application_name = LIBRARY_NAME " worker",
+                                   .size_max         = pool_size(options)},
+                    ret_pool, reterr);
+}
+
 PawlStatus pawl_worker_open(Pawl *pawl, const PawlWork *options, PawlWorker **ret_worker, PawlError *error)
 {
-    PoolOptions pool_options = {.conninfo         = pawl->url,
-                                .application_name = LIBRARY_NAME " worker",
-                                .size_max         = pool_size(options)};
-    Error       why          = {0};
-    Pool       *pool         = NULL;
+    Error       why  = {0};
+    Pool       *pool = NULL;
     PawlWorker *worker;
-    ErrorCode   code = options_check(options, &why);
+    ErrorCode   code = worker_pool_new(pawl, options, &pool, &why);
 
-    if (code == OK)
-        code = pool_new(&pool_options, &pool, &why);
+    *ret_worker = NULL;
     if (code != OK)
         return library_answer(code, &why, error);
     worker                 = memory_new(1, sizeof *worker);
@@ -252,7 +292,9 @@ PawlStatus pawl_worker_open(Pawl *pawl, const PawlWork *options, PawlWorker **re
 
 void pawl_worker_close(PawlWorker *worker)
 {
-    if (!worker)
+    Error why;
+
+    if (!worker || library_check(worker->pawl, &why) != OK)
         return;
     worker_set_free(worker->workers);
     if (worker->options.tx_handler)
@@ -294,22 +336,29 @@ static ErrorCode run_once(PawlWorker *worker, Error *reterr)
 
 PawlStatus pawl_worker_run(PawlWorker *worker, PawlError *error)
 {
-    scoped(library_leave) Pawl *inside = library_enter(worker->pawl);
     Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = worker ? library_enter(worker->pawl, /* timeout_ms= */ 0, &why) : NULL;
+    ErrorCode                   code   = inside ? run_once(worker, &why) : why.code;
 
-    return library_answer(run_once(worker, &why), &why, error);
+    if (!worker)
+        code = fail(&why, ERR_USAGE, "worker must be what pawl_worker_open() has returned, got NULL");
+    /* The server said no before the worker had ever worked: it is the program's settings that are wrong. */
+    return library_answer(code == ERR_REFUSED ? ERR_USAGE : code, &why, error);
 }
 
 void pawl_worker_stop(PawlWorker *worker)
 {
-    sem_post(&worker->stop);
+    if (worker)
+        sem_post(&worker->stop);
 }
 
 void pawl_worker_counts(PawlWorker *worker, PawlCounts *ret_counts)
 {
-    WorkerCounts counts;
+    WorkerCounts counts = {0};
+    Error        why;
 
-    worker_set_counts(worker->workers, &counts);
+    if (worker && library_check(worker->pawl, &why) == OK)
+        worker_set_counts(worker->workers, &counts);
     *ret_counts = (PawlCounts){.claimed   = counts.claimed,
                                .completed = counts.completed,
                                .retried   = counts.retried,

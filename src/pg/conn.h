@@ -48,6 +48,7 @@ typedef struct {
     const Oid         *types; /* NULL: the server infers them */
     const char *const *values;
     const int         *lengths, *formats; /* of binary values, whose format is 1; NULL: all are texts */
+    bool               alone;             /* the server refuses several statements, also when count is 0 */
     bool               prepare; /* conn_call() and conn_read() prepare the statement, which is a constant of the
                                              program and casts its parameters to the types that they have here, once
                                              per connection, where the server is reached directly */

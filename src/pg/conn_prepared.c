@@ -60,10 +60,10 @@ void conn_prepared_forget(Conn *conn)
 
 void conn_prepared_learn(Conn *conn, const PGresult *limits)
 {
-    if (conn->prepare == PREPARE_REFUSED || PQntuples(limits) != 1 || PQnfields(limits) != 3)
+    if (conn->prepare == PREPARE_REFUSED || PQntuples(limits) != 1 || PQnfields(limits) != 4)
         return;
     conn->prepare =
-        strtol(PQgetvalue(limits, 0, 2), NULL, 10) == PQbackendPID(conn->native) ? PREPARE_ALLOWED : PREPARE_REFUSED;
+        strtol(PQgetvalue(limits, 0, 3), NULL, 10) == PQbackendPID(conn->native) ? PREPARE_ALLOWED : PREPARE_REFUSED;
 }
 
 bool conn_prepared_failed(Conn *conn, const char *sqlstate)

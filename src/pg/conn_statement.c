@@ -145,7 +145,7 @@ static int params_send(Conn *conn, const char *sql, ConnParams params)
 static ErrorCode query_run(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
                            Error *reterr)
 {
-    int sent = params.count == 0 ? PQsendQuery(conn->native, sql) : params_send(conn, sql, params);
+    int sent = params.count || params.alone ? params_send(conn, sql, params) : PQsendQuery(conn->native, sql);
 
     if (!sent)
         return conn_lost(conn, reterr);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *conninfo_value(const PQconninfoOption *options, const char *keyword)
@@ -36,21 +37,48 @@ static void quotes_mask(const char *message, char *ret_masked, size_t size)
     ret_masked[strcspn(ret_masked, "\n")] = '\0';
 }
 
+/* Neither "keyword=value" nor a URL that libpq knows: it would miss a "=", which does not help a user who gave mysql:// or host:port. */
+static bool is_foreign(const char *conninfo)
+{
+    return conninfo[strcspn(conninfo, "= :")] == ':' &&
+           strncmp(conninfo, "postgresql://", strlen("postgresql://")) != 0 &&
+           strncmp(conninfo, "postgres://", strlen("postgres://")) != 0;
+}
+
+/* libpq says it when it connects, in a message that looks like an outage. What stands there may be a part of a password with a "/" in it, so
+ * it is not shown. */
+static ErrorCode ports_check(const char *ports, Error *reterr)
+{
+    char port[32], *end;
+    long number;
+
+    for (int i = 0; ports && i < conninfo_count(ports); i++) {
+        conninfo_item(ports, i, port, sizeof port);
+        number = strtol(port, &end, 10);
+        if (port[0] && (number < 1 || number > 65535 || end[strspn(end, " ")]))
+            return fail(reterr, ERR_USAGE, "the database url's port must be a number from 1 to 65535");
+    }
+    return OK;
+}
+
 ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_options, Error *reterr)
 {
-    char             *message = NULL;
-    PQconninfoOption *options = PQconninfoParse(conninfo, &message);
+    char                                    *message = NULL;
+    scoped(PQconninfoFree) PQconninfoOption *options = PQconninfoParse(conninfo, &message);
 
     if (!options) {
         char masked[CONNINFO_TEXT_SIZE];
 
         quotes_mask(message ? message : "out of memory", masked, sizeof masked);
+        if (is_foreign(conninfo))
+            snprintf(masked, sizeof masked, "it does not begin with postgresql://");
         (void)fail(reterr, ERR_USAGE,
                    "database url is malformed (%s): it must look like postgresql://user@host:5432/database", masked);
         PQfreemem(message);
         return ERR_USAGE;
     }
-    *ret_options = options;
+    TRY(ports_check(conninfo_value(options, "port"), reterr));
+    *ret_options = take(options);
     return OK;
 }
 

@@ -47,6 +47,12 @@ static void idle_close(Pool *pool)
     }
 }
 
+/* Nothing that it waits for is worth a wait of pool_free(). */
+static Deadline janitor_deadline(const Pool *pool, int ms)
+{
+    return deadline_cut(deadline_in_ms(ms), &pool->closed);
+}
+
 static ErrorCode conn_ask(Conn *conn, Deadline deadline, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
@@ -57,7 +63,7 @@ static ErrorCode conn_ask(Conn *conn, Deadline deadline, Error *reterr)
 static bool conn_answers(Pool *pool, Conn *conn)
 {
     Error     error = {0};
-    ErrorCode code  = conn_ask(conn, deadline_in_ms(pool->options.check_ms_max), &error);
+    ErrorCode code  = conn_ask(conn, janitor_deadline(pool, pool->options.check_ms_max), &error);
 
     if (code == OK && conn_is_good(conn))
         return true;
@@ -80,7 +86,7 @@ static void slot_replace(Checkout *slot)
     wanted = !pool->closing;
     mutex_unlock(&pool->mutex);
     if (wanted)
-        code = slot_connect(slot, deadline_in_ms(pool->options.connect_ms_max), &held, &error);
+        code = slot_connect(slot, janitor_deadline(pool, pool->options.connect_ms_max), &held, &error);
     mutex_lock(&pool->mutex);
     if (code != OK && !held) /* the slot is free then */
         failure_record(pool, &error);
@@ -155,7 +161,7 @@ static void probe_end(Checkout *slot, unsigned number, Conn *conn, const Error *
 /* A fresh connection, and an answer on it: PgBouncer lets us in while the server behind it is down. */
 static ErrorCode probe_connect(const Pool *pool, Conn **ret_conn, Error *reterr)
 {
-    Deadline                 deadline = deadline_in_ms(pool->options.connect_ms_max);
+    Deadline                 deadline = janitor_deadline(pool, pool->options.connect_ms_max);
     scoped(conn_close) Conn *conn     = NULL;
 
     TRY(conn_open(pool->options.conninfo, pool->options.application_name, deadline, &conn, reterr));
@@ -208,7 +214,7 @@ static Checkout *suspect_begin(Pool *pool, bool *ret_later)
 /* An answer, whatever it is, shows that the server is well. */
 static bool suspect_answers(const Pool *pool, Conn **conn, Error *reterr)
 {
-    Deadline  deadline = deadline_in_ms(pool->options.check_ms_max);
+    Deadline  deadline = janitor_deadline(pool, pool->options.check_ms_max);
     ErrorCode code     = OK;
 
     if (!*conn)

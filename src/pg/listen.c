@@ -28,7 +28,7 @@
 #include "sql.h"
 
 #define CHANNEL_SIZE   64   /* what PostgreSQL's names hold, with the NUL */
-#define CYCLE_MS_MAX   3000 /* what one turn may wait for the database, and so listen_free() for the thread */
+#define CYCLE_MS_MAX   3000 /* what one turn may wait for the database */
 #define PROBE_EVERY_MS 60000
 #define PROBE_MS_MAX   3000
 #define BACKOFF_MS     1000
@@ -50,6 +50,7 @@ struct Listen {
     pthread_t thread;
     bool      has_thread;
     int       wake_fd;
+    Cut       cut; /* of what the thread waits for, when it shall end */
 
     Mutex    calling; /* held while a callback runs; taken before the mutex */
     Mutex    mutex;   /* guards the next three; channels are only ever added, and their names do not change */
@@ -278,7 +279,7 @@ static ErrorCode notifications_receive(Listen *listen, Error *reterr)
 /* One step at a time: between two steps the thread checks whether it shall stop. */
 static ErrorCode listen_cycle(Listen *listen, Error *reterr)
 {
-    Deadline deadline = deadline_in_ms(CYCLE_MS_MAX);
+    Deadline deadline = deadline_cut(deadline_in_ms(CYCLE_MS_MAX), &listen->cut);
     Channel *channel;
     bool     is_known;
 
@@ -301,6 +302,8 @@ static void *listen_run(void *context)
 
         if (listen_cycle(listen, &error) == OK)
             continue;
+        if (listen_is_stopping(listen))
+            break; /* what it waited for was cut short */
         listen_disconnect(listen);
         listen_mark_down(listen, "cannot listen for notifications, polling goes on alone", &error);
         Mono again = mono_plus_ms(clock_mono(), listen->backoff_ms);
@@ -342,6 +345,7 @@ void listen_free(Listen *listen)
     mutex_lock(&listen->mutex);
     listen->stopping = true;
     mutex_unlock(&listen->mutex);
+    cut_at(&listen->cut, clock_mono());
     listen_wake(listen);
     if (listen->has_thread)
         thread_join(listen->thread);

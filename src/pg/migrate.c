@@ -30,7 +30,9 @@
     X(T, bool,         DB_BOOL, may_create_schema) \
     X(T, bool,         DB_BOOL, may_create_table) \
     X(T, const char *, DB_TEXT, user_name) \
-    X(T, const char *, DB_TEXT, database_name)
+    X(T, const char *, DB_TEXT, database_name) \
+    X(T, const char *, DB_TEXT, foreign_schema) \
+    X(T, const char *, DB_TEXT, foreign_owner)
 /* clang-format on */
 typedef struct {
     SITE_COLUMNS(DB_FIELD, Site)
@@ -63,7 +65,7 @@ typedef struct {
 typedef struct {
     const Schema *schema;
     State         state;
-    bool          locked;  /* false: another process is migrating */
+    bool          locked;  /* the step has the lock */
     bool          applied; /* a migration was applied */
     bool          done;    /* nothing is left to do */
 } Step;
@@ -161,6 +163,18 @@ static bool definitions_are_current(const State *state, const Schema *schema)
 
 /* ---- what is to be done ---- */
 
+/* The owner of a schema may replace what it contains. */
+static ErrorCode site_check(const Site *site, Error *reterr)
+{
+    if (!site->foreign_schema)
+        return OK;
+    return fail(
+        reterr, ERR_REFUSED,
+        "schema \"%s\" belongs to \"%s\", who could replace what pawl creates there: drop or rename it, or alter "
+        "its owner to \"%s\"",
+        site->foreign_schema, site->foreign_owner, site->user_name);
+}
+
 static ErrorCode site_prepare(Tx *tx, const Site *site, Error *reterr)
 {
     if (!site->has_schema && !site->may_create_schema)
@@ -221,24 +235,24 @@ static ErrorCode step_run(Tx *tx, void *context, Error *reterr)
 {
     Step         *step   = context;
     const Schema *schema = step->schema;
-    int64_t       locked;
+    Site          site;
     State         state;
 
     *step = (Step){.schema = schema};
-    TRY(db_get_i64(tx, sql_pg_migration_lock, DB_NONE, &locked, reterr));
-    step->locked = locked;
-    if (!locked)
-        return OK;
+    TRY(db_one(tx, sql_pg_migration_site, DB_NONE, &site_shape, &site, reterr));
+    TRY(site_check(&site, reterr));
+    TRY(site.has_table ? db_run(tx, sql_pg_migration_lock, DB_NONE, NULL, reterr) : site_prepare(tx, &site, reterr));
+    step->locked = true;
     TRY(state_read(tx, &state, reterr));
     TRY(state_check(&state, schema, reterr));
-    if (!state.site.has_table)
-        TRY(site_prepare(tx, &state.site, reterr));
+    step->done = state.applied_count == schema->migration_count;
+    if (step->done && definitions_are_current(&state, schema))
+        return OK;
     if (state.applied_count < schema->migration_count) {
         step->applied = true;
         return migration_apply(tx, &schema->migrations[state.applied_count], reterr);
     }
-    step->done = true;
-    return definitions_are_current(&state, schema) ? OK : definitions_apply(tx, schema, &state, reterr);
+    return definitions_apply(tx, schema, &state, reterr);
 }
 
 /* PostgreSQL says what cannot be changed, and not because of what: a view of a user stands in the way of a table's change. */
@@ -254,6 +268,17 @@ static void dependents_name(Pool *pool, Deadline deadline, Arena *arena, Error *
     error_prefix(error, "%.300s depends on pawl's tables: drop it, migrate, then create it again", names);
 }
 
+/* Has another process the lock? It has locked the table, or is creating it or its schema, or just has. */
+static bool lock_is_taken(const Step *step, const Error *error)
+{
+    static const char *const states[] = {"55P03", "42P06", "42P07", "23505"};
+
+    for (size_t i = 0; i < COUNT(states) && !step->locked; i++)
+        if (strcmp(error->sqlstate, states[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Another process has the lock: sleep a little, unless there is no time left for more. */
 static ErrorCode lock_wait(Deadline deadline, Error *reterr)
 {
@@ -267,12 +292,12 @@ static ErrorCode lock_wait(Deadline deadline, Error *reterr)
 
 ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *ret_applied, Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
-    TxOptions                 options = {.name = "migrate", .deadline = deadline, .arena = arena, .keyed = true};
-    Step                      step    = {.schema = schema};
-    Error                     error   = {0};
-    int                       applied = 0;
-    ErrorCode                 code;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    TxOptions options = {.name = "migrate", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
+    Step      step    = {.schema = schema};
+    Error     error   = {0};
+    int       applied = 0;
+    ErrorCode code;
 
     TRY(tx_run(pool, &(TxOptions){.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true},
                step_read, &step, reterr));
@@ -281,6 +306,10 @@ ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *
     while (!step.done) {
         arena_reset(arena);
         code = tx_run(pool, &options, step_run, &step, &error);
+        if (code != OK && lock_is_taken(&step, &error)) {
+            TRY(lock_wait(deadline, reterr));
+            continue;
+        }
         if (code != OK) {
             if (step.applied)
                 dependents_name(pool, deadline, arena, &error);
@@ -289,8 +318,6 @@ ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *
             return code;
         }
         applied += step.applied;
-        if (!step.locked)
-            TRY(lock_wait(deadline, reterr));
     }
     *ret_applied = applied;
     return OK;

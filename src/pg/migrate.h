@@ -2,7 +2,7 @@
  * migrate.h - brings the schema to the version this binary was built with.
  *
  * Migrations (tables, indexes, data) are numbered from 1 without gaps, embedded in the binary, applied one transaction
- * each under an advisory lock, and remembered in pawl.migration with the checksum of their text. Definitions (functions
+ * each under the lock of that table, and remembered in pawl.migration with the checksum of their text. Definitions (functions
  * and views, all `create or replace`) are the files of sql/<module>/ as they are now: they are applied together, in one
  * transaction, after the last migration, whenever their common checksum differs from the one remembered. So a function
  * has one text, not one per release. A definition that stands in for an extension is left out, and is not part of the

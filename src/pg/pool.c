@@ -12,6 +12,9 @@
 #include "base/memory.h"
 #include "pg/metric.h"
 
+/* How long pool_free() waits for what the janitor is asking a server that does not answer. */
+#define JANITOR_MS 500
+
 /* ---- life cycle ---- */
 
 static int or_default(int given, int fallback)
@@ -120,6 +123,7 @@ static void janitor_end(Pool *pool)
     pool->janitor_stop = true;
     cond_signal(&pool->janitor_wake);
     mutex_unlock(&pool->mutex);
+    cut_at(&pool->closed, mono_plus_ms(clock_mono(), JANITOR_MS));
     thread_join(pool->janitor);
 }
 

@@ -46,7 +46,8 @@ struct Waiter {
 struct Pool {
     PoolOptions options; /* conninfo and name are copies of our own */
     atomic_bool is_outdated;
-    Mutex       mutex; /* guards everything below */
+    Cut         closed; /* of what the janitor waits for */
+    Mutex       mutex;  /* guards everything below */
     Checkout   *slots;
     int         counts[SLOT_STATE_COUNT];
     Checkout   *free, *idle; /* idle: newest first */

@@ -29,7 +29,12 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
     return (!tx->autocommit ? conn_query
             : tx->read_only ? conn_read
                             : conn_call)(tx->conn, sql,
-                                         (ConnParams){args.count, types, values, lengths, formats, tx->prepare},
+                                         (ConnParams){.count   = args.count,
+                                                      .types   = types,
+                                                      .values  = values,
+                                                      .lengths = lengths,
+                                                      .formats = formats,
+                                                      .prepare = tx->prepare},
                                          tx->deadline, ret_result, reterr);
 }
 

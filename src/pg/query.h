@@ -87,9 +87,10 @@ must_check ErrorCode db_get_text(Tx *tx, const char *sql, DbArgs args, const cha
 /* Rows of texts, for statements whose shape only their author knows; parameters are texts of unknown type. */
 typedef struct {
     int                rows, columns;
-    const char *const *values; /* rows * columns, in the arena; NULL is SQL null */
-    int64_t            changed;
+    const char *const *values;  /* rows * columns, in the arena; NULL is SQL null */
+    int64_t            changed; /* inserted, updated, deleted or merged */
 } DbTable;
+/* One statement: several are refused. */
 must_check ErrorCode db_table(Tx *tx, const char *sql, int count, const char *const *parameters, DbTable *ret_table,
                               Error *reterr);
 

@@ -112,6 +112,18 @@ ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, vo
     return OK;
 }
 
+/* PostgreSQL counts the rows that a select returns as well. */
+static int64_t rows_changed(PGresult *result)
+{
+    static const char *const changing[] = {"INSERT ", "UPDATE ", "DELETE ", "MERGE "};
+    const char              *command    = PQcmdStatus(result);
+
+    for (size_t i = 0; i < COUNT(changing); i++)
+        if (strncmp(command, changing[i], strlen(changing[i])) == 0)
+            return strtoll(PQcmdTuples(result), NULL, 10);
+    return 0;
+}
+
 static ErrorCode table_copy(PGresult *result, Arena *arena, DbTable *ret_table, Error *reterr)
 {
     int          rows = PQntuples(result), columns = PQnfields(result);
@@ -129,7 +141,7 @@ static ErrorCode table_copy(PGresult *result, Arena *arena, DbTable *ret_table, 
             return fail(reterr, ERR_LIMIT, "rows are larger than the request's memory");
         values[i] = arena_bytes(arena, PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column));
     }
-    *ret_table = (DbTable){rows, columns, values, strtoll(PQcmdTuples(result), NULL, 10)};
+    *ret_table = (DbTable){rows, columns, values, rows_changed(result)};
     return OK;
 }
 
@@ -137,6 +149,7 @@ ErrorCode db_table(Tx *tx, const char *sql, int count, const char *const *parame
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    TRY(conn_query(tx->conn, sql, (ConnParams){.count = count, .values = parameters}, tx->deadline, &result, reterr));
+    TRY(conn_query(tx->conn, sql, (ConnParams){.count = count, .values = parameters, .alone = true}, tx->deadline,
+                   &result, reterr));
     return table_copy(result, tx->arena, ret_table, reterr);
 }

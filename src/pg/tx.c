@@ -54,21 +54,36 @@ static bool answer_is_lost(const Conn *conn, ErrorCode code, const Error *error)
 
 /* ---- a whole transaction ---- */
 
-/* One round trip. Only `set local`: nothing outlives the transaction. */
+/*
+ * One round trip. Only `set local`: nothing outlives the transaction, and a pooler needs to know nothing. Pawl's own statements name the
+ * schemas of what they use, and take operators and functions of PostgreSQL from nowhere else, whichever search_path the login has: that may
+ * name a schema that others can write to. A transaction that runs code which is not pawl's keeps the login's.
+ * - It says that it writes, because such code may set the defaults of its login. A standby does not support that, which means the same
+ *   as 25006 there.
+ * - Deferred triggers fire at the commit, under no statement_timeout, and a commit is never canceled. So the server looks whether the
+ *   client is gone, which closes its socket at the deadline. It does not look while it waits for a standby: what is written stays so.
+ */
 static ErrorCode tx_begin(Tx *tx, const TxOptions *options, Error *reterr)
 {
-    char sql[256];
-    int  left = deadline_left_ms(tx->deadline);
+    const char *mode = options->read_only ? " read only" : tx->is_foreign ? " read write" : "";
+    char        sql[320];
+    int         left = deadline_left_ms(tx->deadline);
 
     int limit = conn_limit_ms(tx->deadline);
     int lock  = options->lock_ms > 0 && options->lock_ms < limit ? options->lock_ms : limit;
 
     snprintf(sql, sizeof sql,
              "begin isolation level read committed%s; set local statement_timeout = %d; set local lock_timeout = %d; "
-             "set local idle_in_transaction_session_timeout = %d",
-             options->read_only ? " read only" : "", limit, lock,
-             left < INT32_MAX - IDLE_MARGIN_MS ? left + IDLE_MARGIN_MS : 0);
-    return db_run(tx, sql, DB_NONE, NULL, reterr);
+             "set local idle_in_transaction_session_timeout = %d%s",
+             mode, limit, lock, left < INT32_MAX - IDLE_MARGIN_MS ? left + IDLE_MARGIN_MS : 0,
+             tx->is_foreign ? "; set local client_connection_check_interval = 1000"
+                            : "; set local search_path = pg_catalog, pg_temp");
+    ErrorCode code = db_run(tx, sql, DB_NONE, NULL, reterr);
+
+    if (code == OK || !tx->is_foreign || strcmp(reterr->sqlstate, "0A000") != 0)
+        return code;
+    error_set_sqlstate(reterr, "25006");
+    return reterr->code = ERR_UNAVAILABLE;
 }
 
 static void tx_rollback(Tx *tx)
@@ -200,13 +215,19 @@ static ErrorCode unknown(const char *name, Error *reterr)
     return fail(reterr, ERR_UNKNOWN, "%s may have been done: send it again with the same key (%s)", name, text);
 }
 
-/* Every rollback is logged once. A refusal that the caller expects is logged at a lower level. */
-static void rollback_log(const char *name, int tries, ErrorCode code, const Error *error)
+/* The caller gave it little time for its locks: it tries again, or says so. */
+static bool is_short_of_lock(const TxOptions *options, const Error *error)
 {
-    bool loud = error_http(code) >= 500;
+    return (options->lock_once || options->lock_ms > 0) && strcmp(error->sqlstate, "55P03") == 0;
+}
 
-    log_write(loud ? LOG_WARN : LOG_DEBUG, "tx", "rolled back", LOG_STR("operation", name), LOG_INT("try", tries),
-              LOG_STR("sqlstate", error->sqlstate), LOG_STR("error", error->text));
+/* Every rollback is logged once. What the caller expects, a refusal or a lock that is held, is logged at a lower level. */
+static void rollback_log(const TxOptions *options, int tries, ErrorCode code, const Error *error)
+{
+    bool loud = error_http(code) >= 500 && !is_short_of_lock(options, error);
+
+    log_write(loud ? LOG_WARN : LOG_DEBUG, "tx", "rolled back", LOG_STR("operation", options->name),
+              LOG_INT("try", tries), LOG_STR("sqlstate", error->sqlstate), LOG_STR("error", error->text));
 }
 
 /* doubt: some try may have committed. settled: the last one came to an end of its own, so it has looked the key up. */
@@ -234,7 +255,7 @@ static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdi
 {
     if (!try->acquired || verdict == VERDICT_FINAL || time_is_used_up(try, error))
         return false;
-    if ((options->lock_once || options->lock_ms > 0) && strcmp(error->sqlstate, "55P03") == 0)
+    if (is_short_of_lock(options, error))
         return false;
     if (options->is_suspect && *options->is_suspect && verdict == VERDICT_EVICT)
         return false;
@@ -277,7 +298,7 @@ static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Erro
         if (code == OK || !work_goes_on(options, &try, verdict, &error) ||
             !retry_wait(&policy, tries, options->deadline)) {
             if (code != OK && try.began)
-                rollback_log(options->name, tries, code, &error);
+                rollback_log(options, tries, code, &error);
             code = work_end(options, code, tries, doubt, work_is_settled(work, &try, code, verdict, &error), &error);
             if (reterr && code != OK)
                 *reterr = error;

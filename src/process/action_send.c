@@ -57,8 +57,11 @@ static ErrorCode command_send(Attempt *attempt, AttemptResult *ret_result, Error
 
     TRY(item_fill(attempt, &item, reterr));
     TRY(send_many(attempt->walk->interpreter->pool, deadline_in_ms(CALL_MS), attempt->arena, &list, 1, reterr));
-    if (item.code == OK)
+    if (item.code == OK) {
+        if (item.is_new)
+            run_wake(attempt->walk->run, item.domain);
         return OK;
+    }
     if (item.busy) {
         if (reterr)
             *reterr = item.error;

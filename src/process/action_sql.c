@@ -204,6 +204,7 @@ static bool sql_try(SqlRun *run, ErrorCode *ret_code, Error *reterr)
 {
     Attempt  *attempt = run->attempt;
     SqlShare *share   = &attempt->walk->interpreter->sql_share;
+    Pool     *pool    = run->item ? attempt->walk->interpreter->pool : attempt->walk->interpreter->handler_pool;
     TxOptions options = {.name       = "step",
                          .arena      = attempt->arena,
                          .keyed      = true,
@@ -213,7 +214,7 @@ static bool sql_try(SqlRun *run, ErrorCode *ret_code, Error *reterr)
     if (!sql_share_take(share, attempt->walk->run))
         return false;
     options.deadline = deadline_in_ms(attempt_limit_ms(attempt, CALL_MS));
-    *ret_code        = tx_run(attempt->walk->interpreter->pool, &options, sql_body, run, reterr);
+    *ret_code        = tx_run(pool, &options, sql_body, run, reterr);
     sql_share_give(share);
     return true;
 }

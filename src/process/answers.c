@@ -50,7 +50,11 @@ static const AnswerField process_line_fields[] = {
 static TABLE(process_line, "ProcessLine");
 static const AnswerField processes_fields[] = {ROWS("items", process_line), NEXT_CURSOR};
 TABLE(processes, "Processes");
-static const AnswerField process_signaled_fields[] = {UUID("process_id"), TEXT("name"), TEXT("key")};
+static const char *const signal_verdicts[] = {"RESUMED", "STORED", "STORED_UNEXPECTED", "LATE", NULL};
+static const AnswerField process_signaled_fields[] = {
+    UUID("process_id"), TEXT("name"), TEXT("key"),
+    TEXT("status", .optional = true, .words = signal_verdicts, .help = "of the first request under this key; missing if an earlier version answered it"),
+    TEXT("did_you_mean", .optional = true, .help = "of STORED_UNEXPECTED: a name that a wait of the definition takes")};
 TABLE(process_signaled, "ProcessSignaled");
 static const AnswerField process_decision_fields[] = {
     UUID("process_id"), TEXT("status", .help = "CANCELING: it is canceled, or compensated, at its next step"),
@@ -80,7 +84,7 @@ static TABLE(history_step, "HistoryStep");
     JSON("open", .optional = optional_, .nullable = true, .help = "while it is being compensated: the steps whose command or child has not ended; wait for $reply.STEP of those sent before, because they may complete"), \
     ROWS("steps", history_step, .optional = optional_, .help = "in the order in which they ended")
 static const AnswerField activation_fields[] = {
-    UUID("process_id"), TEXT("type"), I64("lease", .help = "the fencing token, an integer below 2^53: report and extend need it"),
+    UUID("process_id"), TEXT("type"), I64("lease", .help = "the fencing token, a random integer below 2^53: report and extend need it"),
     JSON("input", .help = "the state that the process was started with"),
     I64("attempt", .help = "workers that had this activation and died, plus one"), HISTORY(false)};
 static TABLE(activation, "Activation");

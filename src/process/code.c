@@ -376,6 +376,13 @@ static BodyVerdict compensated_end(CodeRun *code, const char *reason)
     return (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_REJECT, .error = reason};
 }
 
+static const char *failure_reason(const CodeRun *code)
+{
+    if (code->error)
+        return code->error;
+    return code->reason ? code->reason : "the function gave no reason";
+}
+
 static BodyVerdict function_end(CodeRun *code, CodeFlow flow)
 {
     if (!code->is_over && flow != CODE_RETURN)
@@ -392,13 +399,12 @@ static BodyVerdict function_end(CodeRun *code, CodeFlow flow)
         return (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE, .result = code->result};
     if (code->is_compensating ||
         strcmp(run_phase(code->run), "compensating") == 0) /* what is not undone needs an operator */
-        return (
-            BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_FAIL, .error = code->error ? code->error : code->reason};
+        return (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_FAIL, .error = failure_reason(code)};
     if (run_is_canceled(code->run))
         return compensated_end(code, code->error);
     return (BodyVerdict){.end     = BODY_ENDS,
                          .outcome = code->is_rejected ? OUTCOME_REJECT : OUTCOME_FAIL,
-                         .error   = code->error ? code->error : code->reason};
+                         .error   = failure_reason(code)};
 }
 
 ErrorCode code_body(Run *run, Job *job, const LoadedProcess *loaded, void *context, BodyVerdict *ret_verdict,

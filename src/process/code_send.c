@@ -44,11 +44,9 @@ static CodeFlow item_send(CodeRun *code, SendItem *item)
     ErrorCode                 result;
 
     do {
-        if (sending.is_busy && !run_busy_wait(&wait_ms))
-            break;
         options.deadline = deadline_in_ms(CODE_CALL_MS);
         result           = tx_run(code->program->pool, &options, sending_body, &sending, &error);
-    } while (result != OK && sending.is_busy && !run_must_stop(code->run));
+    } while (result != OK && sending.is_busy && !run_must_stop(code->run) && run_busy_wait(&wait_ms));
     if (result == OK) {
         run_wake(code->run, item->domain);
         return CODE_NEXT;
@@ -150,6 +148,8 @@ CodeFlow code_send(CodeRun *code, const char *name, bool is_child, const char *d
     if (!code_call_begin(code, name, is_child ? "process" : "command", CODE_INPUT(domain, "/", type, "/", payload),
                          &call))
         return CODE_RETURN;
+    if (timeout_ms < 0)
+        return code_defect(code, "step \"%s\": timeout must not be negative", name);
     if (!run_result(code->run, name)) {
         if (run_failures(code->run, name, &ended_us, &error) > 0) {
             code_failure_is_final(code, name, &is_reject);

@@ -107,11 +107,9 @@ static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttem
     ErrorCode                 result;
 
     do {
-        if (mine.is_busy && !run_busy_wait(&wait_ms))
-            break;
         options.deadline = deadline_in_ms(step->timeout_ms);
         result           = tx_run(code->program->pool, &options, tx_step_body, &mine, &error);
-    } while (result != OK && mine.is_busy && !run_must_stop(code->run));
+    } while (result != OK && mine.is_busy && !run_must_stop(code->run) && run_busy_wait(&wait_ms));
     if (result == OK) {
         run_record_done(code->run, record);
         *ret_recorded = true;

@@ -109,8 +109,9 @@ CodeFlow code_wait(CodeRun *code, const char *name, const char *response, int co
     const char        *result;
     char               number[NUMBER_SIZE];
 
-    response = response ? response : name;
-    count    = count ? count : 1;
+    *ret_result = NULL;
+    response    = response ? response : name;
+    count       = count ? count : 1;
     snprintf(number, sizeof number, "%d", count);
     if (!code_call_begin(code, name, "wait", CODE_INPUT(response ? response : "", "#", number), &call))
         return CODE_RETURN;
@@ -118,7 +119,8 @@ CodeFlow code_wait(CodeRun *code, const char *name, const char *response, int co
     if (count < 1 || !used)
         return code_defect(code, "wait \"%s\": count must be at least 1, and at most %d names can be waited for", name,
                            CODE_USED_MAX);
-    *ret_result = NULL;
+    if (timeout_ms < 0)
+        return code_defect(code, "wait \"%s\": timeout must not be negative", name);
     if (has_timed_out(code, name))
         return CODE_NEXT;
     if (!run_result(code->run, name)) {
@@ -144,6 +146,8 @@ CodeFlow code_sleep(CodeRun *code, const char *name, int64_t ms)
     snprintf(length, sizeof length, "%lld", (long long)ms);
     if (!code_call_begin(code, name, "sleep", CODE_INPUT(length), &call))
         return CODE_RETURN;
+    if (ms < 0)
+        return code_defect(code, "sleep \"%s\": its time must not be negative", name);
     if (run_result(code->run, name))
         return CODE_NEXT;
     CODE_TRY(code_go_on(code));

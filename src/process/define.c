@@ -7,13 +7,14 @@
 
 DB_SHAPE(defined, ProcessDefined, PROCESS_DEFINED_COLUMNS);
 
-ErrorCode process_define(Pool *pool, Deadline deadline, const Definition *definition, const char *author,
+ErrorCode process_define(Pool *pool, Deadline deadline, int lock_ms, const Definition *definition, const char *author,
                          ProcessDefined *ret_defined, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT + 8 * DEFINITION_BYTES_MAX);
-    TxOptions                 options = {.name = "process_define", .deadline = deadline, .arena = arena, .keyed = true};
-    const char               *source  = arena_bytes(arena, definition->text.bytes, definition->text.size);
-    bool                      is_late = definition->deadline_ms > 0;
+    TxOptions                 options = {
+                        .name = "process_define", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
+    const char *source  = arena_bytes(arena, definition->text.bytes, definition->text.size);
+    bool        is_late = definition->deadline_ms > 0;
 
     return db_call(pool, &options, sql_process_define,
                    DB_ARGS(db_text(definition->domain), db_text(definition->type), db_text(source),

@@ -51,17 +51,19 @@ static LoadedProcess left_out;
 static int process_prepare(Handler *base, const ClaimedCommand *list, int count, Arena *arena, void **ret_list)
 {
     ProcessHandler *handler = (ProcessHandler *)base;
-    int64_t        *ids     = arena_array(arena, int64_t, count);
+    int64_t        *ids = arena_array(arena, int64_t, count), *tokens = arena_array(arena, int64_t, count);
     LoadedProcess  *loaded;
     int             loaded_count;
     bool            is_cut;
     Error           error = {0};
 
-    for (int i = 0; i < count; i++)
-        ids[i] = list[i].id;
+    for (int i = 0; i < count; i++) {
+        ids[i]    = list[i].id;
+        tokens[i] = list[i].token;
+    }
     if (FAULT("process.claim.after"))
         return count;
-    if (process_load(handler->pool, deadline_in_ms(CALL_MS), arena, ids, count, PREPARE_BYTES_MAX, &loaded,
+    if (process_load(handler->pool, deadline_in_ms(CALL_MS), arena, ids, tokens, count, PREPARE_BYTES_MAX, &loaded,
                      &loaded_count, &error) != OK)
         return count;
     is_cut = loaded_count > 0 && loaded[loaded_count - 1].is_last;
@@ -83,11 +85,10 @@ static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, Arena
         *ret_loaded = job->prepared;
         return OK;
     }
-    TRY(process_load(handler->pool, deadline_in_ms(CALL_MS), arena, &job->command->id, 1, /* bytes_max= */ 0, &loaded,
-                     &count, reterr));
+    TRY(process_load(handler->pool, deadline_in_ms(CALL_MS), arena, &job->command->id, &job->command->token, 1,
+                     /* bytes_max= */ 0, &loaded, &count, reterr));
     if (count == 0)
-        return fail(reterr, ERR_NOT_FOUND, "command %s is not a process: start processes with pawl.start",
-                    job->command->command_id);
+        return fail(reterr, ERR_NOT_FOUND, "process %s is not there, or its lease has ended", job->command->command_id);
     *ret_loaded = loaded;
     return OK;
 }

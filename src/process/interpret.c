@@ -60,13 +60,14 @@ static ErrorCode definition_get(const Interpreter *interpreter, int id, const De
     return OK;
 }
 
-Interpreter *interpreter_new(Pool *pool, Client *client)
+Interpreter *interpreter_new(Pool *pool, Pool *handler_pool, Client *client)
 {
     Interpreter *interpreter = memory_new(1, sizeof *interpreter);
 
-    interpreter->pool        = pool;
-    interpreter->client      = client;
-    interpreter->definitions = definition_cache_new(DEFINITIONS_MAX);
+    interpreter->pool         = pool;
+    interpreter->handler_pool = handler_pool;
+    interpreter->client       = client;
+    interpreter->definitions  = definition_cache_new(DEFINITIONS_MAX);
     sql_share_init(&interpreter->sql_share, pool);
     byte_share_init(&interpreter->byte_share, INPUT_BYTES_MAX);
     return interpreter;
@@ -166,9 +167,21 @@ static const Step *step_after(Walk *walk, const Scope *scope, const Step *step)
                                                                  : step->action.when.else_step;
 }
 
-/* A reason to go on no further, whatever the next step is. */
+static bool walk_has_failed(Walk *walk)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&walk->mutex);
+
+    return walk->failure;
+}
+
+/* Why the next step is not begun. A failure of another branch comes first: if the worker stops as well, the process still ends by the failure,
+ * instead of being claimed again by a worker that does not know of it yet. */
 static bool walk_is_ended(Walk *walk, Flow *ret_flow)
 {
+    if (walk_has_failed(walk)) {
+        *ret_flow = FLOW_FAILED;
+        return true;
+    }
     if (run_must_end(walk->run)) {
         *ret_flow = FLOW_STOPPED;
         return true;

@@ -27,8 +27,8 @@
 
 typedef struct Interpreter Interpreter;
 
-/* client: for http steps; all borrowed. */
-Interpreter *interpreter_new(Pool *pool, Client *client);
+/* handler_pool: for functions of applications, see bus/handler.h; client: for http steps; all borrowed. */
+Interpreter *interpreter_new(Pool *pool, Pool *handler_pool, Client *client);
 void         interpreter_free(Interpreter *interpreter);
 SCOPED(Interpreter, interpreter_free)
 

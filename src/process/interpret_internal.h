@@ -16,6 +16,7 @@
 
 struct Interpreter {
     Pool            *pool;
+    Pool            *handler_pool; /* for functions of applications */
     Client          *client;
     SqlShare         sql_share;
     ByteShare        byte_share;     /* of inputs of steps */

@@ -14,13 +14,14 @@
 
 DB_SHAPE(loaded, LoadedProcess, LOADED_COLUMNS);
 
-ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, int count, int64_t bytes_max,
-                       LoadedProcess **ret_list, int *ret_count, Error *reterr)
+ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, const int64_t *tokens,
+                       int count, int64_t bytes_max, LoadedProcess **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "process", .deadline = deadline, .arena = arena, .read_only = true, .prepare = true};
     void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_process_load, DB_ARGS(db_i64s(arena, ids, count), db_i64(bytes_max)),
+    TRY(db_call_many(pool, &options, sql_process_load,
+                     DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count), db_i64(bytes_max)),
                      &loaded_shape, &rows, ret_count, reterr));
     *ret_list = rows;
     return OK;

@@ -52,10 +52,11 @@ typedef struct {
     LOADED_COLUMNS(DB_FIELD, LoadedProcess)
 } LoadedProcess;
 
-/* A row for each process that is there, in the order of ids. bytes_max: no more rows follow one that reaches this sum, which has is_last; 0: no
+/* A row for each process whose lease has this token, in the order of ids. bytes_max: no more rows follow one that reaches this sum, which has is_last; 0: no
  * limit. */
-must_check ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, int count,
-                                  int64_t bytes_max, LoadedProcess **ret_list, int *ret_count, Error *reterr);
+must_check ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids,
+                                  const int64_t *tokens, int count, int64_t bytes_max, LoadedProcess **ret_list,
+                                  int *ret_count, Error *reterr);
 /* The arrays in a loaded row; NULL texts are empty lists. */
 must_check ErrorCode records_read(const char *json, Arena *arena, StepRecord **ret_list, int *ret_count, Error *reterr);
 must_check ErrorCode responses_read(const char *json, Arena *arena, ProcessResponse **ret_list, int *ret_count,

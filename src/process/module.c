@@ -57,7 +57,10 @@ static bool domain_has_processes(const char *domain)
 /* A process holds the state of its owner, and runs what its definition says. */
 static const ReservedDomain domains[] = {
     {domain_has_processes, .commands = "processes",
-     .scopes = {[DOMAIN_SEND] = "process admin", [DOMAIN_WORK] = "process admin", [DOMAIN_READ] = "process read admin"},
+     .scopes     = {[DOMAIN_SEND]   = "process admin",
+                    [DOMAIN_CANCEL] = "process admin",
+                    [DOMAIN_WORK]   = "process admin",
+                    [DOMAIN_READ]   = "process read admin"},
      .handled_by = "their definitions or by programs for processes", .refuses_replies = true},
     {0}
 };

@@ -224,6 +224,17 @@ ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *aren
                    &signaled_shape, ret_signaled, reterr);
 }
 
+const char *process_signal_nearest(Arena *arena, const char *name, const ProcessSignaled *signaled)
+{
+    size_t       count = 0, size = signaled->expected ? strlen(signaled->expected) : 0;
+    char        *text = arena_bytes(arena, signaled->expected ? signaled->expected : "", size), *rest = text, *word;
+    const char **names = arena_array(arena, const char *, size + 1);
+
+    while ((word = strtok_r(rest, " ", &rest)))
+        names[count++] = word;
+    return text_nearest(name, names, count);
+}
+
 /* ---- decisions ---- */
 
 ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,

@@ -46,9 +46,10 @@ typedef struct {
     PROCESS_DEFINED_COLUMNS(DB_FIELD, ProcessDefined)
 } ProcessDefined;
 
-/* Store the file of a definition as the next version of its type; is_new false: it is the newest version already. */
-must_check ErrorCode process_define(Pool *pool, Deadline deadline, const Definition *definition, const char *author,
-                                    ProcessDefined *ret_defined, Error *reterr);
+/* Store the file of a definition as the next version of its type; is_new false: it is the newest version already. lock_ms: as in
+ * bus/command.h. */
+must_check ErrorCode process_define(Pool *pool, Deadline deadline, int lock_ms, const Definition *definition,
+                                    const char *author, ProcessDefined *ret_defined, Error *reterr);
 void                 process_defined_write(Writer *writer, const Definition *definition, const ProcessDefined *defined);
 
 /* Does a file define this type? A process of another one waits for a program that runs it, or for its definition. */
@@ -144,11 +145,15 @@ typedef struct {
     const char *actor;
 } ProcessSignal;
 
-/* verdict: RESUMED, STORED (it does not wait for it, or for more), REPEATED (the key is known), LATE (it has ended; its state was patched).
+/* verdict: RESUMED, STORED (it does not wait for it, or for more), STORED_UNEXPECTED (no wait of its definition takes this name), REPEATED (the key
+ * is known), LATE (it has ended; its state was patched). first: the verdict when the key was new; NULL: an earlier version stored it.
+ * expected: of STORED_UNEXPECTED, the names that waits take, separated by spaces; NULL: any.
  * wake: the domain of the bus whose workers should be woken; NULL: none. */
 #define PROCESS_SIGNALED_COLUMNS(X, T)   \
     X(T, const char *, DB_TEXT, verdict) \
-    X(T, const char *, DB_TEXT, wake)
+    X(T, const char *, DB_TEXT, wake)    \
+    X(T, const char *, DB_TEXT, first)   \
+    X(T, const char *, DB_TEXT, expected)
 typedef struct {
     PROCESS_SIGNALED_COLUMNS(DB_FIELD, ProcessSignaled)
 } ProcessSignaled;
@@ -156,6 +161,8 @@ typedef struct {
 /* lock_ms: as in bus/command.h. ERR_INVALID, ERR_LIMIT, ERR_NOT_FOUND, ERR_CONFLICT. */
 must_check ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, ProcessName name,
                                     const ProcessSignal *signal, ProcessSignaled *ret_signaled, Error *reterr);
+/* The name among the expected ones that the sender may have meant; NULL: none is near, or the name was expected. */
+const char *process_signal_nearest(Arena *arena, const char *name, const ProcessSignaled *signaled);
 
 /* ---- decisions ---- */
 

@@ -34,14 +34,21 @@ void process_started_write(Writer *writer, const SendItem *item)
 
 /* ---- signal ---- */
 
-void process_signaled_write(Writer *writer, const char *process_id, const ProcessSignal *signal, const char *verdict)
+void process_signaled_write(Writer *writer, Arena *arena, const char *process_id, const ProcessSignal *signal,
+                            const ProcessSignaled *signaled, bool with_verdict)
 {
+    const char *nearest = process_signal_nearest(arena, signal->name, signaled);
+
     writer_object(writer, NULL);
     writer_text(writer, "process_id", process_id);
     writer_text(writer, "name", signal->name);
     writer_text(writer, "key", signal->key);
-    if (verdict)
-        writer_text(writer, "verdict", verdict);
+    if (with_verdict)
+        writer_text(writer, "verdict", signaled->verdict);
+    if (signaled->first)
+        writer_text(writer, "status", signaled->first);
+    if (nearest)
+        writer_text(writer, "did_you_mean", nearest);
     writer_end(writer);
 }
 

@@ -19,8 +19,9 @@ extern const FieldTable process_start_table;
 /* A repeat writes the same bytes. */
 void process_started_write(Writer *writer, const SendItem *item);
 
-/* verdict NULL: none, because a repeat writes the same bytes. */
-void process_signaled_write(Writer *writer, const char *process_id, const ProcessSignal *signal, const char *verdict);
+/* A repeat writes the same bytes: the first verdict is the status, and the present one is written only if with_verdict. */
+void process_signaled_write(Writer *writer, Arena *arena, const char *process_id, const ProcessSignal *signal,
+                            const ProcessSignaled *signaled, bool with_verdict);
 
 typedef struct {
     int64_t     version;

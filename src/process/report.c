@@ -9,6 +9,7 @@
 #include "bus/command.h"
 #include "bus/release.h"
 #include "pg/combiner_split.h"
+#include "pg/lock_calls.h"
 #include "pg/tx.h"
 #include "process/process.h"
 #include "process/run.h"
@@ -96,8 +97,10 @@ ErrorCode process_report_check(const ProcessReport *report, Error *reterr)
 
 /* ---- one call ---- */
 
-typedef struct {
+typedef struct Reporting Reporting;
+struct Reporting {
     Pool           *pool;
+    int             lock_ms;
     Arena          *arena; /* of the request */
     const char     *queue;
     const Wake     *wake;
@@ -105,7 +108,9 @@ typedef struct {
     int             count;
     const char     *woken;
     size_t          answer_bytes; /* of what is returned so far */
-} Reporting;
+    ProcessReport **open;         /* those that can be written, and are not */
+    int             open_count;
+};
 
 static bool is_written(const ProcessReport *report)
 {
@@ -177,7 +182,8 @@ static ErrorCode reporting_run(void *context, void **items, int count, Deadline 
 {
     Reporting                *reporting = context;
     scoped(arena_free) Arena *arena     = arena_new(ARENA_BYTES_DEFAULT * 4);
-    TxOptions                 options   = {.name = "report", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions                 options   = {
+                          .name = "report", .deadline = deadline, .lock_ms = reporting->lock_ms, .arena = arena, .keyed = true};
 
     reporting->reports = (ProcessReport **)items;
     reporting->count   = count;
@@ -221,12 +227,16 @@ static ErrorCode records_check(Reporting *reporting, Deadline deadline, const in
                                int count, Error *reterr)
 {
     TxOptions options = {.name = "report", .deadline = deadline, .arena = reporting->arena, .read_only = true};
+    int64_t  *tokens  = arena_array(reporting->arena, int64_t, count);
     void     *rows;
     int       row_count;
 
+    for (int i = 0; i < count; i++)
+        tokens[i] = reports[i]->write.token;
     TRY(db_call_many(reporting->pool, &options, sql_process_record_count,
-                     DB_ARGS(db_i64s(reporting->arena, ids, count), db_i32(REPORT_RECORDS_MAX * 2)), &count_shape,
-                     &rows, &row_count, reterr));
+                     DB_ARGS(db_i64s(reporting->arena, ids, count), db_i64s(reporting->arena, tokens, count),
+                             db_i32(REPORT_RECORDS_MAX * 2)),
+                     &count_shape, &rows, &row_count, reterr));
     for (int i = 0; i < row_count && i < count; i++) {
         const CountRow *row   = (const CountRow *)rows + i;
         ProcessWrite   *write = &reports[i]->write;
@@ -294,14 +304,16 @@ static size_t loaded_bytes(const LoadedProcess *loaded)
 /* The history of each that was met. Those that do not fit are left out. */
 static ErrorCode histories_load(Reporting *reporting, Deadline deadline, ProcessReport **met, int count, Error *reterr)
 {
-    int64_t        ids[LOAD_MAX];
+    int64_t        ids[LOAD_MAX], tokens[LOAD_MAX];
     LoadedProcess *loaded;
     int            loaded_count;
 
-    for (int i = 0; i < count; i++)
-        ids[i] = met[i]->write.id;
-    TRY(process_load(reporting->pool, deadline, reporting->arena, ids, count, (int64_t)ANSWER_BYTES_MAX, &loaded,
-                     &loaded_count, reterr));
+    for (int i = 0; i < count; i++) {
+        ids[i]    = met[i]->write.id;
+        tokens[i] = met[i]->write.token;
+    }
+    TRY(process_load(reporting->pool, deadline, reporting->arena, ids, tokens, count, (int64_t)ANSWER_BYTES_MAX,
+                     &loaded, &loaded_count, reterr));
     for (int l = 0; l < loaded_count; l++)
         for (int i = 0; i < count; i++)
             if (loaded[l].id == met[i]->write.id && !met[i]->loaded &&
@@ -365,12 +377,36 @@ static void reports_write(Reporting *reporting, Deadline deadline, void **items,
     }
 }
 
-static ErrorCode reports_run(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count, Error *reterr)
+/* Those whose locks were not granted stay open. */
+static void open_keep(Reporting *reporting)
 {
-    void   **good       = arena_array(reporting->arena, void *, count + 1);
-    int      good_count = 0;
+    int count = reporting->open_count;
+
+    reporting->open_count = 0;
+    for (int i = 0; i < count; i++)
+        if (error_is_lock(&reporting->open[i]->error) && reporting->open[i]->code != OK)
+            reporting->open[reporting->open_count++] = reporting->open[i];
+}
+
+static ErrorCode open_write(Reporting *reporting, Deadline deadline, Error *reterr)
+{
+    ProcessReport **reports = arena_array(reporting->arena, ProcessReport *, reporting->open_count + 1);
+    int             count   = reporting->open_count;
+
+    for (int i = 0; i < count; i++)
+        reports[i] = reporting->open[i];
+    reports_write(reporting, deadline, (void **)reports, count);
+    open_keep(reporting);
+    TRY(reports_release(reporting, deadline, reports, count, reterr));
+    return met_load(reporting, deadline, reports, count, reterr);
+}
+
+static ErrorCode reports_begin(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count,
+                               Error *reterr)
+{
     int64_t *numbers;
 
+    reporting->open = arena_array(reporting->arena, ProcessReport *, count + 1);
     TRY(numbers_fill(reporting, deadline, reports, count, &numbers, reterr));
     for (int i = 0; i < count; i++)
         reports[i]->code = process_report_check(reports[i], &reports[i]->error);
@@ -378,20 +414,30 @@ static ErrorCode reports_run(Reporting *reporting, Deadline deadline, ProcessRep
     for (int i = 0; i < count; i++) {
         reports[i]->write.verdict = WRITE_LOST;
         if (reports[i]->code == OK && numbers[i])
-            good[good_count++] = reports[i];
+            reporting->open[reporting->open_count++] = reports[i];
     }
-    reports_write(reporting, deadline, good, good_count);
-    TRY(reports_release(reporting, deadline, reports, count, reterr));
-    return met_load(reporting, deadline, reports, count, reterr);
+    return OK;
 }
 
-ErrorCode process_report_each(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const Wake *wake,
-                              ProcessReport **reports, int count, Error *reterr)
+ErrorCode process_report_run(ReportCall *call, Deadline deadline, Error *reterr)
 {
-    Reporting reporting = {.pool  = pool,
-                           .arena = arena,
-                           .queue = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", domain),
-                           .wake  = wake};
+    Reporting *reporting = call->reporting;
 
-    return reports_run(&reporting, deadline, reports, count, reterr);
+    if (!reporting) {
+        reporting  = arena_array(call->arena, Reporting, 1);
+        *reporting = (Reporting){.pool    = call->pool,
+                                 .lock_ms = call->lock_ms,
+                                 .arena   = call->arena,
+                                 .queue   = call->queue,
+                                 .wake    = call->wake};
+        TRY(reports_begin(reporting, deadline, call->reports, call->count, reterr));
+        call->reporting = reporting;
+    }
+    TRY(open_write(reporting, deadline, reterr));
+    call->open_count = reporting->open_count;
+    if (call->open_count == 0)
+        return OK;
+    if (reterr)
+        *reterr = reporting->open[0]->error;
+    return reporting->open[0]->code;
 }

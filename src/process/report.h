@@ -42,10 +42,24 @@ typedef struct {
     Error                error;
 } ProcessReport;
 
-/* ERR_INVALID, ERR_LIMIT: the report cannot be meant so; the text names the field. Checked by process_report_each() too. */
+/* ERR_INVALID, ERR_LIMIT: the report cannot be meant so; the text names the field. Checked by process_report_run() too. */
 must_check ErrorCode process_report_check(const ProcessReport *report, Error *reterr);
-/* domain: of the processes. wake: called with domains in which commands were queued. A code for each; one that fails does not affect the others. */
-must_check ErrorCode process_report_each(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
-                                         const Wake *wake, ProcessReport **reports, int count, Error *reterr);
+/* Reports of one request. */
+typedef struct {
+    Pool           *pool;
+    int             lock_ms; /* how long a lock is waited for */
+    Arena          *arena;
+    const char     *queue; /* PROCESS_DOMAIN_PREFIX and the domain of the processes */
+    const Wake     *wake;  /* called with domains in which commands were queued */
+    ProcessReport **reports;
+    int             count;
+    /* Set by process_report_run(). */
+    struct Reporting *reporting;  /* NULL: not one of them has a verdict */
+    int               open_count; /* did not get a lock: nothing of them was written */
+} ReportCall;
+
+/* A code for each report; one that fails does not affect the others. ERR_BUSY with 55P03: open_count of them did not get a lock; when it is
+ * called again, only those are written. */
+must_check ErrorCode process_report_run(ReportCall *call, Deadline deadline, Error *reterr);
 
 #endif

@@ -2,8 +2,9 @@
  * step_branch.c - lists that run side by side: the branches of a parallel, the items of an each.
  *
  * Branches that call programs, functions or servers run on threads of their own, at most THREADS_MAX beside the caller's and BRANCH_THREADS_MAX
- * in the pod, because lists nest; without a thread they run one after the other, as do those that only look and wait. An each has at most `concurrency` items under way, also those that wait: an item
- * is begun when one before it has ended. When a branch has failed no further one is begun; those under way come to their next step.
+ * in the pod, because lists nest; without a thread they run one after the other, as do those that only look and wait. An each has at most
+ * `concurrency` items under way, also those that wait: an item is begun when one before it has ended. When a branch has failed no further one is
+ * begun; those under way end the step that runs and begin no other (walk_is_ended).
  */
 #include <string.h>
 

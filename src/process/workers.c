@@ -50,7 +50,7 @@ ProcessWorkers *process_workers_new(const ProcessWorkersOptions *options)
     ProcessWorkers *workers = memory_new(1, sizeof *workers);
 
     workers->options     = *options;
-    workers->interpreter = interpreter_new(options->pool, options->client);
+    workers->interpreter = interpreter_new(options->pool, options->handler_pool, options->client);
     workers->handler     = process_handler_new(options->pool, interpret_body, workers->interpreter);
     process_handler_on_stop(workers->handler, interpreter_stop);
     mutex_init(&workers->mutex);
@@ -103,7 +103,7 @@ static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, A
     worker->domain = memory_text(row->domain);
     worker->number = row->number;
     worker->types  = memory_text(row->types);
-    worker->set    = worker_set_new(workers->options.pool);
+    worker->set    = worker_set_new(workers->options.pool, /* handler_pool= */ NULL);
     TRY(worker_types_read("types", row->types, arena, &added.types, reterr));
     TRY(worker_set_add(worker->set, &added, deadline, reterr));
     TRY(worker_set_start(worker->set, &(WorkerSetStart){.listen = workers->options.listen, .restart_ms = RESTART_MS},

@@ -17,8 +17,9 @@ typedef struct ProcessWorkers ProcessWorkers;
 
 typedef struct {
     Pool   *pool;
-    Client *client; /* for http steps */
-    Listen *listen; /* wakes the workers; must be freed before them */
+    Pool   *handler_pool; /* for functions of applications; see bus/handler.h */
+    Client *client;       /* for http steps */
+    Listen *listen;       /* wakes the workers; must be freed before them */
     int     concurrency, lease_ms;
 } ProcessWorkersOptions;
 

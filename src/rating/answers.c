@@ -7,7 +7,7 @@
 
 /* clang-format off */
 static const AnswerField board_row_fields[] = {
-    I64("place"), I64("user"), TEXT("name"), TEXT("username", .nullable = true), I64("rating"), I64("deviation", .help = "of Glicko-2"),
+    I64("place"), I64("user"), TEXT("name"), TEXT("username", .nullable = true), I64("rating"), I64("deviation", .help = "of Glicko-2; null under Elo", .nullable = true),
     I64("games"), I64("change_week", .help = "compared with the rating before the last 7 days")};
 static TABLE(board_row, "Place");
 static const AnswerField leaderboard_fields[] = {

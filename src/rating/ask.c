@@ -51,6 +51,14 @@ static size_t word_length(const char *text, size_t at, const GameLink *links, in
     return length;
 }
 
+/* Without the punctuation behind a username: "@ann," is "@ann". */
+static size_t name_length(const char *word, size_t length)
+{
+    while (word[0] == '@' && length > 1 && strchr(",;.:!", word[length - 1]))
+        length--;
+    return length;
+}
+
 static void words_take(const char *text, size_t at, const GameLink *links, int count, Arena *arena, Ask *ask)
 {
     while (text[at]) {
@@ -62,11 +70,17 @@ static void words_take(const char *text, size_t at, const GameLink *links, int c
             continue;
         }
         length = word_length(text, at, links, count, &user);
+        if (!user && strspn(text + at, ",;") == length) { /* "Ann, Bob" */
+            at += length;
+            continue;
+        }
         if (ask->count == ASK_WORDS_MAX) {
             ask->count++;
             return;
         }
-        ask->words[ask->count++] = (AskWord){arena_bytes(arena, text + at, length), user, text[at] == '@' && !user};
+        ask->words[ask->count++] =
+            (AskWord){arena_bytes(arena, text + at, user ? length : name_length(text + at, length)), user,
+                      text[at] == '@' && !user};
         at += length;
     }
 }
@@ -101,22 +115,64 @@ int ask_score(const char *text)
 {
     size_t length = strspn(text, "0123456789");
 
-    return length > 0 && length <= 6 && text[length] == '\0' ? (int)strtol(text, NULL, 10) : -1;
+    if (length == 0 || text[length])
+        return -1;
+    text += strspn(text, "0");
+    return strlen(text) <= 6 ? (int)strtol(text, NULL, 10) : ASK_SCORE_MAX + 1;
+}
+
+/* The length of a colon, hyphen, dash or minus; 0: it is none of them. */
+static size_t separator_length(const char *text)
+{
+    static const char *const separators[] = {":", "-", "\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2212"};
+
+    for (size_t i = 0; i < COUNT(separators); i++)
+        if (strncmp(text, separators[i], strlen(separators[i])) == 0)
+            return strlen(separators[i]);
+    return 0;
+}
+
+/* The numbers and separators of a word such as "3:1", "3:" or ":1". 0: it is another word, also "-1". */
+static int score_parts(const AskWord *word, Arena *arena, AskWord parts[3])
+{
+    const char *text  = word->text;
+    int         count = 0;
+
+    if (word->user || word->is_name || (separator_length(text) && text[0] != ':' && text[separator_length(text)]))
+        return 0;
+    while (*text) {
+        size_t digits = strspn(text, "0123456789"), length = digits ? digits : separator_length(text);
+
+        if (length == 0 || count == 3)
+            return 0;
+        parts[count++] = (AskWord){.text = arena_bytes(arena, text, length)};
+        text += length;
+    }
+    return count;
 }
 
 void ask_split_scores(Ask *ask, Arena *arena)
 {
-    for (int i = 0; i < ask->count && i < ASK_WORDS_MAX && ask->count < ASK_WORDS_MAX; i++) {
-        const char *text  = ask->words[i].text;
-        size_t      first = strspn(text, "0123456789");
+    AskWord all[3 * ASK_WORDS_MAX];
+    int     count = 0, kept = 0;
 
-        if (first == 0 || (text[first] != ':' && text[first] != '-') || ask->words[i].user)
-            continue;
-        if (ask_score(text + first + 1) < 0)
-            continue;
-        memmove(&ask->words[i + 2], &ask->words[i + 1], sizeof ask->words[0] * (size_t)(ask->count - i - 1));
-        ask->words[i + 1] = (AskWord){.text = text + first + 1};
-        ask->words[i]     = (AskWord){.text = arena_bytes(arena, text, first)};
-        ask->count++;
+    if (ask->count > ASK_WORDS_MAX)
+        return;
+    for (int i = 0; i < ask->count; i++) {
+        int parts = score_parts(&ask->words[i], arena, &all[count]);
+
+        if (parts == 0)
+            all[count] = ask->words[i];
+        count += parts ? parts : 1;
     }
+    for (int i = 0; i < count && kept <= ASK_WORDS_MAX; i++) {
+        bool is_between = i > 0 && i + 1 < count && ask_score(all[i - 1].text) >= 0 && ask_score(all[i + 1].text) >= 0;
+
+        if (is_between && separator_length(all[i].text) && !all[i].user)
+            continue;
+        if (kept < ASK_WORDS_MAX)
+            ask->words[kept] = all[i];
+        kept++;
+    }
+    ask->count = kept;
 }

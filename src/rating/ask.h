@@ -63,9 +63,10 @@ typedef struct {
 /* bot_name NULL: every "@..." behind a command is taken for this bot's. */
 void ask_parse(const char *text, const GameLink *links, int links_count, const char *bot_name, Arena *arena,
                Ask *ret_ask);
-/* A score: digits only, 0 to 999999; -1: it is none. */
+/* A score: digits only; ASK_SCORE_MAX + 1 for every larger number; -1: the text is not a number. */
+#define ASK_SCORE_MAX 999999
 int ask_score(const char *text);
-/* Replaces words like "3:1" and "3-1" by two. */
+/* Replaces "3:1", "3-1", "3–1" and "3 : 1" by two words. */
 void ask_split_scores(Ask *ask, Arena *arena);
 
 /* clang-format off */
@@ -78,7 +79,7 @@ void ask_split_scores(Ask *ask, Arena *arena);
     X("history", ASK_HISTORY, "last matches, of all or of one player", "последние матчи, все или одного игрока")            \
     X("h2h",     ASK_H2H,     "two players against each other", "личные встречи двух игроков")                              \
     X("chart",   ASK_CHART,   "ratings over time", "график рейтинга")                                                       \
-    X("undo",    ASK_UNDO,    "take the last match back", "отменить последний матч")                                        \
+    X("undo",    ASK_UNDO,    "undo the last match", "отменить последний матч")                                        \
     X("export",  ASK_EXPORT,  "matches and ratings as CSV", "матчи и рейтинги в CSV")                                       \
     X("help",    ASK_HELP,    "what I can do", "что я умею")
 #define ASK_COMMANDS_OF_ADMINS(X) \

@@ -105,7 +105,10 @@ void board_row_write(Writer *writer, const BoardRow *row)
     writer_text(writer, "name", row->name);
     writer_text(writer, "username", row->username);
     writer_i64(writer, "rating", rating_points(row->rating));
-    writer_i64(writer, "deviation", rating_points(row->deviation));
+    if (row->deviation > 0)
+        writer_i64(writer, "deviation", rating_points(row->deviation));
+    else
+        writer_null(writer, "deviation");
     writer_i64(writer, "games", row->games);
     writer_i64(writer, "change_week", rating_points(row->change_week));
     writer_end(writer);
@@ -176,6 +179,9 @@ static void cell_time(Text *csv, int64_t micros)
     text_append(csv, text);
 }
 
+/* Programs that open tables know by it that the text is UTF-8. */
+#define BYTE_ORDER_MARK "\xEF\xBB\xBF"
+
 #define EXPORT_MATCHES_MAX 20000
 #define ROW_BYTES_MAX      4096
 
@@ -218,10 +224,11 @@ static int matches_fit(const GroupMatch *list, int count, size_t bytes, Arena *a
 ErrorCode board_export_matches(Tx *tx, int64_t group_id, size_t bytes_max, Text *ret_csv, int *ret_count,
                                bool *ret_more, Error *reterr)
 {
-    static const char head[] = "match,played_at,player_a,username_a,score_a,score_b,player_b,username_b,a_before,"
-                               "a_after,b_before,b_after,undone\r\n";
-    GroupMatch       *list;
-    int               count, fit;
+    static const char head[] =
+        BYTE_ORDER_MARK "match,played_at,player_a,username_a,score_a,score_b,player_b,username_b,a_before,"
+                        "a_after,b_before,b_after,undone\r\n";
+    GroupMatch *list;
+    int         count, fit;
 
     TRY(board_matches(tx, group_id, 0, EXPORT_MATCHES_MAX, /* with_undone= */ true, &list, &count, reterr));
     fit       = matches_fit(list, count, bytes_max - sizeof head, tx->arena);
@@ -240,8 +247,10 @@ static void rating_row(Text *csv, const BoardRow *row)
     cell_text(csv, row->name);
     text_append_char(csv, ',');
     cell_text(csv, row->username);
-    text_print(csv, ",%d,%d,%d,%d\r\n", rating_points(row->rating), rating_points(row->deviation), row->games,
-               rating_points(row->change_week));
+    text_print(csv, ",%d,", rating_points(row->rating));
+    if (row->deviation > 0)
+        text_print(csv, "%d", rating_points(row->deviation));
+    text_print(csv, ",%d,%d\r\n", row->games, rating_points(row->change_week));
 }
 
 ErrorCode board_export_ratings(Tx *tx, int64_t group_id, size_t bytes_max, Text *ret_csv, int *ret_count, Error *reterr)
@@ -251,7 +260,7 @@ ErrorCode board_export_ratings(Tx *tx, int64_t group_id, size_t bytes_max, Text 
 
     TRY(board_read(tx, group_id, 0, 10000, &list, &count, reterr));
     text_init(ret_csv, tx->arena, bytes_max);
-    text_append(ret_csv, "place,player,username,rating,deviation,games,change_7_days\r\n");
+    text_append(ret_csv, BYTE_ORDER_MARK "place,player,username,rating,deviation,games,change_7_days\r\n");
     for (*ret_count = 0; *ret_count < count && ret_csv->length + ROW_BYTES_MAX < bytes_max; ++*ret_count)
         rating_row(ret_csv, &list[*ret_count]);
     return OK;

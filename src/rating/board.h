@@ -25,6 +25,7 @@
     X(T, int32_t, DB_I32, games)          \
     X(T, double, DB_REAL, change_week)    \
     X(T, int64_t, DB_I64, total)
+/* place: shared by players of one rating. deviation: 0 under Elo. */
 typedef struct {
     BOARD_COLUMNS(DB_FIELD, BoardRow)
 } BoardRow;

@@ -6,6 +6,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "base/fault.h"
+
 #define LIBRARY "libcairo.so.2"
 
 CairoLibrary cairo_library;
@@ -32,6 +34,8 @@ static void library_load(void)
 ErrorCode cairo_load(Error *reterr)
 {
     pthread_once(&once, library_load);
+    if (FAULT_NAMED("rating.cairo.load"))
+        return fail(reterr, ERR_INTERNAL, "charts need cairo (Debian: libcairo2): fault at rating.cairo.load");
     if (failure.code != OK && reterr)
         *reterr = failure;
     return failure.code;

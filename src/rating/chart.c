@@ -22,7 +22,9 @@
 #define TOP       84.0
 #define BOTTOM    70.0
 #define PNG_MAX   ((size_t)2 << 20)
-#define LABEL_GAP 34.0 /* between two names, at least */
+#define LABEL_GAP 58.0 /* between two names with their ratings below them, at least */
+#define SIZE      24.0 /* of a name */
+#define RADIUS    8.0  /* of the dot at the end of a curve */
 #define FONT      "DejaVu Sans"
 
 typedef struct {
@@ -46,6 +48,7 @@ typedef struct {
     cairo_t           *cairo;
     const ChartSeries *list;
     int                count;
+    Language           language;
     int64_t            from, to;
     double             low, high, step;
 } Chart;
@@ -101,11 +104,8 @@ static void ranges_find(Chart *chart)
             low         = fmin(low, point->rating);
             high        = fmax(high, point->rating);
         }
-    /* One match is a step in the middle of an hour. */
-    if (chart->to <= chart->from) {
-        chart->from -= INT64_C(1800) * 1000000;
-        chart->to += INT64_C(1800) * 1000000;
-    }
+    if (chart->to <= chart->from) /* one match: the hour before it, not after */
+        chart->from -= INT64_C(3600) * 1000000;
     if (high - low < 20) {
         low -= 10;
         high += 10;
@@ -228,28 +228,35 @@ static void grid_draw(const Chart *chart)
 }
 
 /* Days where the chart covers days, else hours. */
-static void times_draw(const Chart *chart)
+const char *chart_time_text(Language language, int64_t at, int64_t range, Arena *arena)
 {
-    bool days     = chart->to - chart->from > INT64_C(2) * 86400 * 1000000;
-    bool years    = chart->to - chart->from > INT64_C(300) * 86400 * 1000000;
-    int  marks    = 4;
-    char last[32] = "";
+    static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t                   seconds  = (time_t)(at / 1000000);
+    struct tm                moment   = {0};
+
+    gmtime_r(&seconds, &moment);
+    if (range <= INT64_C(2) * 86400 * 1000000)
+        return arena_print(arena, "%02d:%02d", moment.tm_hour, moment.tm_min);
+    if (range <= INT64_C(300) * 86400 * 1000000)
+        return language == LANGUAGE_RU ? arena_print(arena, "%02d.%02d", moment.tm_mday, moment.tm_mon + 1)
+                                       : arena_print(arena, "%d %s", moment.tm_mday, months[moment.tm_mon]);
+    return language == LANGUAGE_RU ? arena_print(arena, "%02d.%d", moment.tm_mon + 1, moment.tm_year + 1900)
+                                   : arena_print(arena, "%s %d", months[moment.tm_mon], moment.tm_year + 1900);
+}
+
+static void times_draw(const Chart *chart, Arena *arena)
+{
+    int         marks = 4;
+    const char *last  = "";
 
     for (int i = 0; i <= marks; i++) {
-        int64_t   at      = chart->from + (chart->to - chart->from) / marks * i;
-        time_t    seconds = (time_t)(at / 1000000);
-        struct tm moment  = {0};
-        char      text[32];
+        int64_t     at   = chart->from + (chart->to - chart->from) / marks * i;
+        const char *text = chart_time_text(chart->language, at, chart->to - chart->from, arena);
 
-        gmtime_r(&seconds, &moment);
-        if (!strftime(text, sizeof text,
-                      years  ? "%m.%Y"
-                      : days ? "%d.%m."
-                             : "%H:%M",
-                      &moment) ||
-            strcmp(text, last) == 0)
+        if (strcmp(text, last) == 0)
             continue;
-        memcpy(last, text, sizeof last);
+        last = text;
         colour_set(chart->cairo, words);
         text_show(chart->cairo, x_of(chart, at), HEIGHT - 28, 22, text, i == 0 ? 0 : i == marks ? 1 : 0.5);
     }
@@ -298,6 +305,24 @@ static void curve_draw(const Chart *chart, const ChartSeries *series)
     column_draw(chart, points, &column);
 }
 
+static double end_y(const Chart *chart, int index)
+{
+    const ChartSeries *series = &chart->list[index];
+
+    return y_of(chart, series->points[series->count - 1].rating);
+}
+
+/* Curves that end at the same place have dots of one middle: the one that is drawn before the others is the largest. */
+static double end_radius(const Chart *chart, int index)
+{
+    double radius = RADIUS;
+
+    for (int i = 0; i < index; i++)
+        if (fabs(end_y(chart, i) - end_y(chart, index)) < RADIUS / 2)
+            radius += RADIUS / 3;
+    return radius;
+}
+
 static void series_draw(const Chart *chart, int index)
 {
     const ChartSeries *series = &chart->list[index];
@@ -313,7 +338,7 @@ static void series_draw(const Chart *chart, int index)
     /* A player who has not played lately keeps the rating until the end of the chart. */
     cairo_library.line_to(cairo, x_of(chart, chart->to), y_of(chart, last->rating));
     cairo_library.stroke(cairo);
-    cairo_library.arc(cairo, x_of(chart, chart->to), y_of(chart, last->rating), 8, 0, 2 * M_PI);
+    cairo_library.arc(cairo, x_of(chart, chart->to), end_y(chart, index), end_radius(chart, index), 0, 2 * M_PI);
     cairo_library.fill(cairo);
 }
 
@@ -329,34 +354,44 @@ static int label_order(const void *a, const void *b)
     return x->y < y->y ? -1 : x->y > y->y;
 }
 
+/* The name at the height of its dot, the rating below it; a line leads to a label that was moved. */
+static void label_draw(const Chart *chart, const Label *label, Arena *arena)
+{
+    const ChartSeries *series = &chart->list[label->index];
+    cairo_t           *cairo  = chart->cairo;
+    double             x = WIDTH - RIGHT + 30, dot = end_y(chart, label->index);
+    char               number[32];
+
+    colour_set(cairo, colours[label->index]);
+    if (fabs(label->y - dot) > RADIUS / 2) {
+        cairo_library.new_path(cairo);
+        cairo_library.set_line_width(cairo, 1.5);
+        cairo_library.move_to(cairo, x_of(chart, chart->to), dot);
+        cairo_library.line_to(cairo, x - 5, label->y);
+        cairo_library.stroke(cairo);
+    }
+    text_show(cairo, x, label->y + SIZE / 3, SIZE, name_fit(chart, series, SIZE, RIGHT - 38, arena), 0);
+    snprintf(number, sizeof number, "%.0f", series->points[series->count - 1].rating);
+    text_show(cairo, x, label->y + SIZE / 3 + 27, SIZE, number, 0);
+}
+
 /* Names beside the ends of their curves, moved apart where they would overlap. */
 static void names_draw(const Chart *chart, Arena *arena)
 {
     Label  labels[CHART_SERIES_MAX] = {0};
     double bottom                   = HEIGHT - BOTTOM;
 
-    for (int i = 0; i < chart->count; i++) {
-        const ChartSeries *series = &chart->list[i];
-
-        labels[i] = (Label){i, y_of(chart, series->points[series->count - 1].rating)};
-    }
+    for (int i = 0; i < chart->count; i++)
+        labels[i] = (Label){i, end_y(chart, i)};
     qsort(labels, (size_t)chart->count, sizeof labels[0], label_order);
     for (int i = 1; i < chart->count; i++)
-        labels[i].y = fmax(labels[i].y, labels[i - 1].y + LABEL_GAP * 1.7);
+        labels[i].y = fmax(labels[i].y, labels[i - 1].y + LABEL_GAP);
     for (int i = chart->count - 1; i >= 0; i--) {
         labels[i].y = fmin(labels[i].y, bottom);
-        bottom      = labels[i].y - LABEL_GAP * 1.7;
+        bottom      = labels[i].y - LABEL_GAP;
     }
-    for (int i = 0; i < chart->count; i++) {
-        const ChartSeries *series = &chart->list[labels[i].index];
-        double             x      = WIDTH - RIGHT + 22;
-        char               number[32];
-
-        colour_set(chart->cairo, colours[labels[i].index]);
-        text_show(chart->cairo, x, labels[i].y, 24, name_fit(chart, series, 24, RIGHT - 30, arena), 0);
-        snprintf(number, sizeof number, "%.0f", series->points[series->count - 1].rating);
-        text_show(chart->cairo, x, labels[i].y + 27, 24, number, 0);
-    }
+    for (int i = 0; i < chart->count; i++)
+        label_draw(chart, &labels[i], arena);
 }
 
 /* ---- the picture ---- */
@@ -374,7 +409,7 @@ static void all_draw(Chart *chart, const char *title, Arena *arena)
     }
     cairo_library.select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     grid_draw(chart);
-    times_draw(chart);
+    times_draw(chart, arena);
     for (int i = chart->count - 1; i >= 0; i--)
         series_draw(chart, i);
     names_draw(chart, arena);
@@ -395,10 +430,15 @@ static ErrorCode series_check(const ChartSeries *list, int count, Error *reterr)
     return OK;
 }
 
-ErrorCode chart_draw(const char *title, const ChartSeries *list, int count, Arena *arena, const void **ret_png,
-                     size_t *ret_size, Error *reterr)
+ErrorCode chart_check(Error *reterr)
 {
-    Chart            chart = {.list = list, .count = count};
+    return cairo_load(reterr);
+}
+
+ErrorCode chart_draw(const char *title, Language language, const ChartSeries *list, int count, Arena *arena,
+                     const void **ret_png, size_t *ret_size, Error *reterr)
+{
+    Chart            chart = {.list = list, .count = count, .language = language};
     cairo_surface_t *surface;
     cairo_status_t   status;
     ErrorCode        code = OK;

@@ -18,9 +18,10 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "rating/phrase.h"
 
-#define CHART_WIDTH      900
-#define CHART_HEIGHT     600
+#define CHART_WIDTH      1280 /* what Telegram shows of a photo */
+#define CHART_HEIGHT     853
 #define CHART_SERIES_MAX 8
 #define CHART_POINTS_MAX 1000
 
@@ -36,8 +37,12 @@ typedef struct {
     int         count;
 } ChartSeries;
 
+/* ERR_INTERNAL: the library that draws is not installed. */
+must_check ErrorCode chart_check(Error *reterr);
 /* ERR_INVALID: no series, or one without a point. ERR_LIMIT: more than the limits. */
-must_check ErrorCode chart_draw(const char *title, const ChartSeries *list, int count, Arena *arena,
+must_check ErrorCode chart_draw(const char *title, Language language, const ChartSeries *list, int count, Arena *arena,
                                 const void **ret_png, size_t *ret_size, Error *reterr);
+/* A mark of the time axis: "19 Sep", "19.09", "Sep 2026", "09.2026" or "13:05". range: what the axis covers, in microseconds. */
+const char *chart_time_text(Language language, int64_t at, int64_t range, Arena *arena);
 
 #endif

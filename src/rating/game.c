@@ -16,29 +16,9 @@ static int per_user(const GameInput *input)
     return input->per_user ? input->per_user : GAME_PER_USER;
 }
 
-static PlayerSeen seen_of(const GameUser *user, PlayerSight sight)
+static int per_group(const GameInput *input)
 {
-    return (PlayerSeen){
-        .user_id = user->id, .name = user->name, .username = user->username, .is_bot = user->is_bot, .sight = sight};
-}
-
-/* A press shows that its user exists, not that the user is in the group. */
-static int seen_list(const GameInput *input, PlayerSeen *seen)
-{
-    int count = 0;
-
-    if (input->from && input->kind != GAME_BUTTON)
-        seen[count++] = seen_of(input->from, PLAYER_PRESENT);
-    if (input->reply_to)
-        seen[count++] = seen_of(input->reply_to, PLAYER_NAMED);
-    for (int i = 0; i < input->links_count && count < PLAYERS_SEEN_MAX; i++)
-        if (input->links[i].user && !input->links[i].is_stranger)
-            seen[count++] = seen_of(input->links[i].user, PLAYER_NAMED);
-    for (int i = 0; i < input->came_count && count < PLAYERS_SEEN_MAX; i++)
-        seen[count++] = seen_of(&input->came[i], PLAYER_PRESENT);
-    for (int i = 0; i < input->left_count && count < PLAYERS_SEEN_MAX; i++)
-        seen[count++] = seen_of(&input->left[i], PLAYER_LEFT);
-    return count;
+    return input->per_group ? input->per_group : GAME_PER_GROUP;
 }
 
 /* The author first, so that he is players[0]. */
@@ -73,7 +53,7 @@ static void turn_ask(Turn *turn)
         .language   = input->language ? language_codes[language_of(input->language)] : NULL,
         .date_s     = input->date_s,
         .seen       = seen,
-        .seen_count = seen_list(input, seen),
+        .seen_count = game_seen_list(turn->tx->arena, input, seen),
         .author_id  = input->from ? input->from->id : input->sender_chat,
         .per_user   = per_user(input),
         .is_counted = input->kind == GAME_BUTTON || (input->kind == GAME_MESSAGE && turn->ask.kind != ASK_NONE),
@@ -118,19 +98,27 @@ static ErrorCode turns_open(Tx *tx, Turn *turns, int count, Error *reterr)
 
 /* ---- limits, topics ---- */
 
+/* Does it ask for a match, by a message or by the button of a question? */
+static bool turn_is_match(const Turn *turn)
+{
+    const char *data = turn->input->kind == GAME_BUTTON ? turn->input->button_data : NULL;
+
+    return turn->ask.kind == ASK_MATCH || (data && strncmp(data, "again:", 6) == 0);
+}
+
 /* Beyond a limit only the first command is answered, because more answers would add to the flood. Where others have used up the group's limit, a
- * user is notified of the first command and of every match. */
+ * user is notified of the first command. A match is always answered: who sent it believes that it counts. */
 static bool limits_refused(Turn *turn, const Usage *usage)
 {
-    int  most      = per_user(turn->input);
-    int  per_group = turn->input->per_group ? turn->input->per_group : GAME_PER_GROUP;
-    bool by_others = usage->by_player <= most && usage->by_group > per_group;
+    int  most = per_user(turn->input), most_all = per_group(turn->input);
+    bool by_others = usage->by_player <= most && usage->by_group > most_all;
 
     if (usage->by_player <= most && !by_others)
         return false;
     metric_add(&rating_metrics.limited, 1);
-    if (usage->by_player == most + 1 ||
-        (by_others && (usage->by_group == per_group + 1 || usage->by_player == 1 || turn->ask.kind == ASK_MATCH)))
+    if (turn_is_match(turn) && !turn->input->is_private)
+        turn_say(turn, PHRASE_TOO_MANY_MATCH, NULL);
+    else if (usage->by_player == most + 1 || (by_others && (usage->by_group == most_all + 1 || usage->by_player == 1)))
         turn_say(turn, PHRASE_TOO_MANY, NULL);
     else
         turn->output->is_ignored = true;
@@ -148,7 +136,7 @@ static bool topic_refused(Turn *turn, AskKind kind)
     case ASK_MATCH:
         if (!topic_is_wrong(turn, turn->group.match_topic))
             return false;
-        turn_say(turn, PHRASE_WRONG_TOPIC_MATCH, NULL);
+        turn_reply(turn, GAME_SAY, turn_topic_text(turn, PHRASE_WRONG_TOPIC_MATCH, turn->group.match_topic));
         return true;
     case ASK_RANKING:
     case ASK_ME:
@@ -158,7 +146,7 @@ static bool topic_refused(Turn *turn, AskKind kind)
     case ASK_CHART:
         if (!topic_is_wrong(turn, turn->group.ranking_topic))
             return false;
-        turn_say(turn, PHRASE_WRONG_TOPIC_RANKING, NULL);
+        turn_reply(turn, GAME_SAY, turn_topic_text(turn, PHRASE_WRONG_TOPIC_RANKING, turn->group.ranking_topic));
         return true;
     default:
         return false;
@@ -170,19 +158,20 @@ static bool topic_refused(Turn *turn, AskKind kind)
 static const struct {
     GameCommand *run;
     PhraseId     help;
+    int          players; /* that it takes */
 } commands[ASK_COUNT] = {
-    [ASK_START]    = {NULL,          PHRASE_WELCOME      },
-    [ASK_HELP]     = {NULL,          PHRASE_WELCOME      },
-    [ASK_MATCH]    = {game_match,    PHRASE_HELP_MATCH   },
-    [ASK_RANKING]  = {game_ranking,  PHRASE_HELP_RANKING },
-    [ASK_ME]       = {game_me,       PHRASE_HELP_ME      },
-    [ASK_STATS]    = {game_stats,    PHRASE_HELP_STATS   },
-    [ASK_HISTORY]  = {game_history,  PHRASE_HELP_HISTORY },
-    [ASK_H2H]      = {game_h2h,      PHRASE_HELP_H2H     },
-    [ASK_CHART]    = {game_chart,    PHRASE_HELP_CHART   },
-    [ASK_UNDO]     = {game_undo,     PHRASE_HELP_UNDO    },
-    [ASK_SETTINGS] = {game_settings, PHRASE_HELP_SETTINGS},
-    [ASK_EXPORT]   = {game_export,   PHRASE_HELP_EXPORT  },
+    [ASK_START]    = {NULL,          PHRASE_WELCOME,       0                 },
+    [ASK_HELP]     = {NULL,          PHRASE_WELCOME,       0                 },
+    [ASK_MATCH]    = {game_match,    PHRASE_HELP_MATCH,    2                 },
+    [ASK_RANKING]  = {game_ranking,  PHRASE_HELP_RANKING,  0                 },
+    [ASK_ME]       = {game_me,       PHRASE_HELP_ME,       0                 },
+    [ASK_STATS]    = {game_stats,    PHRASE_HELP_STATS,    1                 },
+    [ASK_HISTORY]  = {game_history,  PHRASE_HELP_HISTORY,  1                 },
+    [ASK_H2H]      = {game_h2h,      PHRASE_HELP_H2H,      2                 },
+    [ASK_CHART]    = {game_chart,    PHRASE_HELP_CHART,    GAME_CHART_PLAYERS},
+    [ASK_UNDO]     = {game_undo,     PHRASE_HELP_UNDO,     0                 },
+    [ASK_SETTINGS] = {game_settings, PHRASE_HELP_SETTINGS, 0                 },
+    [ASK_EXPORT]   = {game_export,   PHRASE_HELP_EXPORT,   0                 },
 };
 
 static ErrorCode command_run(Turn *turn, Error *reterr)
@@ -196,7 +185,8 @@ static ErrorCode command_run(Turn *turn, Error *reterr)
         return OK;
     }
     if (turn->ask.wants_help || !commands[kind].run) {
-        turn_say(turn, commands[kind].help, turn_number(turn, turn->group.undo_hours));
+        turn_say(turn, kind == ASK_UNDO && turn->group.undo_hours == 0 ? PHRASE_HELP_UNDO_ADMINS : commands[kind].help,
+                 turn_number(turn, turn->group.undo_hours));
         return OK;
     }
     if (topic_refused(turn, kind))
@@ -290,6 +280,8 @@ static ErrorCode group_run(Turn *turn, Error *reterr)
         TRY(group_set(turn->tx, turn->group.id, "is_active", "true", reterr));
     if (input->kind == GAME_BUTTON)
         return press_run(turn, reterr);
+    if (input->kind == GAME_ADDED)
+        turn_say(turn, PHRASE_WELCOME, NULL);
     if (input->kind != GAME_MESSAGE || turn->ask.kind == ASK_NONE)
         return OK;
     return command_run(turn, reterr);
@@ -308,6 +300,13 @@ static ErrorCode turn_run(Turn *turn, Error *reterr)
     return group_run(turn, reterr);
 }
 
+/* The answer to a change is sent, however many messages wait. */
+static bool is_change(const Ask *ask)
+{
+    return !ask->wants_help &&
+           (ask->kind == ASK_MATCH || ask->kind == ASK_UNDO || (ask->kind == ASK_SETTINGS && ask->count > 0));
+}
+
 ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_outputs, Error *reterr)
 {
     Error local = {0};
@@ -324,9 +323,37 @@ ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_o
             ask_parse(input->text, input->links, input->links_count, input->bot_name, tx->arena, &turns[i].ask);
     }
     TRY(turns_open(tx, turns, count, reterr));
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        if (!is_change(&turns[i].ask))
+            ret_outputs[i].busy = phrase_text(turns[i].language, PHRASE_BUSY);
         TRY(turn_run(&turns[i], reterr));
+    }
     return game_matches_register(tx, turns, count, reterr);
+}
+
+int game_links_taken(const GameInput *input, Arena *arena, bool *ret_taken)
+{
+    Ask ask;
+    int taken = 0;
+
+    memset(ret_taken, 0, sizeof *ret_taken * (size_t)input->links_count);
+    if (input->kind != GAME_MESSAGE || input->is_private || input->is_forwarded)
+        return 0;
+    ask_parse(input->text, input->links, input->links_count, input->bot_name, arena, &ask);
+    for (int i = 0; i < ask.count && i < ASK_WORDS_MAX && taken < commands[ask.kind].players; i++)
+        for (int link = 0; link < input->links_count; link++)
+            if (ask.words[i].user && input->links[link].user == ask.words[i].user) {
+                ret_taken[link] = true;
+                taken++;
+                break;
+            }
+    return taken;
+}
+
+ErrorCode game_is_within_limits(Tx *tx, int64_t group_id, const GameInput *input, bool *ret_is, Error *reterr)
+{
+    return usage_is_left(tx, group_id, input->from ? input->from->id : input->sender_chat, input->date_s,
+                         per_user(input), per_group(input), ret_is, reterr);
 }
 
 bool game_needs_admin(const GameInput *input, Arena *arena)

@@ -31,9 +31,12 @@
 #define GAME_DATA_MAX      64 /* bytes of a button's data */
 #define GAME_CHART_PLAYERS 8  /* that may be named; the best GAME_CHART_BEST unless some are */
 #define GAME_CHART_BEST    5
+#define GAME_CHARTS        5 /* of a group in a minute */
 #define GAME_FILE_MAX      ((size_t)2 << 20)
 
 typedef void GameEscape(Text *html, const char *text);
+/* The address of a topic, without characters that HTML escapes; NULL: it has none. */
+typedef const char *GameTopicUrl(int64_t chat_id, int64_t topic, Arena *arena);
 /* How far a change that takes long has come. Called in the transaction, which has none of the text's memory to keep. */
 typedef void GameProgress(void *context, const char *html);
 
@@ -41,6 +44,7 @@ typedef enum {
     GAME_MESSAGE,
     GAME_BUTTON,
     GAME_MEMBERS, /* users came or left */
+    GAME_ADDED,   /* the bot was added to the group */
     GAME_MOVED,   /* the group has another number */
     GAME_REMOVED, /* the bot was removed from the group */
 } GameKind;
@@ -74,7 +78,8 @@ typedef struct {
     int     per_user, per_group; /* commands a minute; 0: GAME_PER_USER, GAME_PER_GROUP */
     const char   *bot_name;      /* NULL: unknown */
     GameEscape   *escape;
-    GameProgress *progress; /* NULL: progress is not shown */
+    GameTopicUrl *topic_url; /* NULL: topics have no addresses */
+    GameProgress *progress;  /* NULL: progress is not shown */
     void         *progress_context;
     bool          is_late; /* an earlier try failed and the user was notified */
 } GameInput;
@@ -86,28 +91,32 @@ typedef struct {
 } GameButton;
 
 typedef enum {
-    GAME_SAY,      /* a new message in the topic of the input, as an answer to it */
-    GAME_EDIT,     /* the message that has the pressed button gets this text and these buttons */
-    GAME_TOAST,    /* a short plain text for the one who pressed the button; NULL: none */
-    GAME_PHOTO,    /* PNG with the text as its caption */
-    GAME_DOCUMENT, /* a file */
+    GAME_SAY,        /* a new message in the topic of the input, as an answer to it */
+    GAME_EDIT,       /* the message that has the pressed button gets this text and these buttons */
+    GAME_EDIT_ABOUT, /* the message that is about the reference gets this text and no buttons, if there is one */
+    GAME_TOAST,      /* a short plain text for the one who pressed the button; NULL: none */
+    GAME_PHOTO,      /* PNG with the text as its caption */
+    GAME_DOCUMENT,   /* a file */
 } GameReplyKind;
 
 typedef struct {
     GameReplyKind kind;
     const char   *html;
+    bool          is_brief; /* TOAST: it goes away by itself; other texts stay until they are closed */
     GameButton    buttons[GAME_BUTTONS_MAX];
     int           buttons_count;
-    const char   *reference; /* "match:42"; NULL: nothing */
+    const char   *reference;  /* "match:42"; NULL: nothing */
+    int64_t       message_id; /* EDIT_ABOUT: which that is, written by who sends it; 0: none */
     const void   *file;
     size_t        file_size;
     const char   *file_name;
 } GameReply;
 
 typedef struct {
-    GameReply list[GAME_REPLIES_MAX];
-    int       count;
-    bool      is_ignored; /* beyond a limit: not even a press is answered */
+    GameReply   list[GAME_REPLIES_MAX];
+    int         count;
+    bool        is_ignored; /* beyond a limit: not even a press is answered */
+    const char *busy;       /* HTML: what the chat gets if its answers cannot all be sent; NULL: they must be */
 } GameOutput;
 
 /* Types of dead letters: what an input changes, if the database fails for it. */
@@ -116,11 +125,19 @@ typedef struct {
 
 /* Which of them it is; NULL: neither. Pure. */
 const char *game_operation(const GameInput *input, Arena *arena);
+/* Which links name players that the command takes, ret_taken[i]: the first two of a match, eight of a chart, none where the text is no command.
+ * Returns how many. Pure. */
+int game_links_taken(const GameInput *input, Arena *arena, bool *ret_taken);
+/* Is it within the limits of its user and its group, which is counted when it is run? */
+must_check ErrorCode game_is_within_limits(Tx *tx, int64_t group_id, const GameInput *input, bool *ret_is,
+                                           Error *reterr);
 /* Does the answer depend on whether `from` is an administrator of the group? Pure. */
 bool game_needs_admin(const GameInput *input, Arena *arena);
-/* Inputs that share a transaction: one, or several of different groups. Their matches are registered together, in five round trips for any number
+/* Inputs that share a transaction: one, or several of different groups. Their matches are registered together, in six round trips for any number
  * of them; what else they ask for takes the round trips that it takes alone. After an error none of them was done. */
 must_check ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_outputs, Error *reterr);
+/* Messages that are no commands, also several of one group: notes who wrote them, as game_run() would, in one round trip or a few. */
+must_check ErrorCode game_seen(Tx *tx, const GameInput *inputs, int count, Error *reterr);
 /* What is said when it failed for good, or is delayed by an outage. No database: the language is the user's. false: nothing has to be said, because
  * the input was no command. */
 bool game_failed(const GameInput *input, const Error *why, Arena *arena, GameOutput *ret_output);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "rating/board.h"
 #include "rating/chart.h"
 #include "rating/game_inner.h"
@@ -32,6 +33,15 @@ static void ranking_lines(Turn *turn, Text *text, const BoardRow *list, int coun
     }
 }
 
+static ErrorCode board_names(Turn *turn, const BoardRow *list, int count, Error *reterr)
+{
+    int64_t *users = arena_array(turn->tx->arena, int64_t, count + 1);
+
+    for (int i = 0; i < count; i++)
+        users[i] = list[i].user_id;
+    return turn_names(turn, users, count, reterr);
+}
+
 static ErrorCode ranking_show(Turn *turn, int64_t offset, Error *reterr)
 {
     BoardRow  *list;
@@ -43,6 +53,10 @@ static ErrorCode ranking_show(Turn *turn, int64_t offset, Error *reterr)
     if (count == 0 && offset > 0) { /* the list has become shorter */
         offset = 0;
         TRY(board_read(turn->tx, turn->group.id, 0, GAME_PAGE, &list, &count, reterr));
+        if (count > 0 && turn->input->kind == GAME_MESSAGE) {
+            turn_say(turn, PHRASE_RANKING_BEYOND, turn_number(turn, list[0].total));
+            return OK;
+        }
     }
     turn_text(turn, &text);
     if (count == 0) {
@@ -50,6 +64,7 @@ static ErrorCode ranking_show(Turn *turn, int64_t offset, Error *reterr)
         turn_answer(turn, text_string(&text));
         return OK;
     }
+    TRY(board_names(turn, list, count, reterr));
     PHRASE(&text, turn->language, PHRASE_RANKING_HEAD, turn_number(turn, offset + 1), turn_number(turn, offset + count),
            turn_number(turn, list[0].total));
     ranking_lines(turn, &text, list, count);
@@ -71,9 +86,13 @@ static int64_t offset_read(const char *text)
 
 ErrorCode game_ranking(Turn *turn, Error *reterr)
 {
-    int64_t place = turn->ask.count == 1 ? offset_read(turn->ask.words[0].text) : 0;
+    int64_t place = turn->ask.count == 0 ? 1 : turn->ask.count == 1 ? offset_read(turn->ask.words[0].text) : 0;
 
-    return ranking_show(turn, place > 0 ? place - 1 : 0, reterr);
+    if (place == 0) {
+        turn_say(turn, PHRASE_RANKING_FORMAT, NULL);
+        return OK;
+    }
+    return ranking_show(turn, place - 1, reterr);
 }
 
 ErrorCode game_press_top(Turn *turn, const char *data, Error *reterr)
@@ -82,6 +101,14 @@ ErrorCode game_press_top(Turn *turn, const char *data, Error *reterr)
 }
 
 /* ---- /me, /stats ---- */
+
+/* Whose message is replied to; no user: nobody's, or a bot's, whose messages are about others. */
+static AskWord replied_to(const Turn *turn)
+{
+    const GameUser *user = turn->input->reply_to;
+
+    return (AskWord){.text = "", .user = user && !user->is_bot ? user : NULL};
+}
 
 static void recent_append(Text *text, const char *recent)
 {
@@ -102,7 +129,12 @@ static void stats_lines(Turn *turn, Text *text, const PlayerStats *stats)
            turn_number(turn, stats->draws), turn_number(turn, stats->losses));
     text_append_char(text, '\n');
     if (stats->streak > 1 || stats->streak < -1) {
-        PHRASE(text, turn->language, PHRASE_STATS_STREAK, turn_signed(turn, (int)stats->streak));
+        int64_t length = llabs(stats->streak);
+
+        PHRASE(text, turn->language,
+               phrase_of_number(turn->language, stats->streak > 0 ? PHRASE_STATS_WON_ONE : PHRASE_STATS_LOST_ONE,
+                                length),
+               turn_number(turn, length));
         text_append_char(text, '\n');
     }
     PHRASE(text, turn->language, PHRASE_STATS_BEST, turn_number(turn, rating_points(stats->best)));
@@ -118,6 +150,7 @@ static ErrorCode stats_show(Turn *turn, const Player *player, Error *reterr)
     Text        text, rating;
 
     TRY(board_stats(turn->tx, turn->group.id, player->player_id, &stats, reterr));
+    TRY(turn_names(turn, &player->user_id, 1, reterr));
     if (stats.games == 0) {
         turn_say(turn, PHRASE_STATS_NONE, turn_player_name(turn, player));
         return OK;
@@ -159,7 +192,7 @@ ErrorCode game_stats(Turn *turn, Error *reterr)
 {
     Player  player;
     bool    found;
-    AskWord reply = {.text = "", .user = turn->input->reply_to};
+    AskWord reply = replied_to(turn);
 
     if (turn->ask.count > 1) {
         turn_say(turn, PHRASE_STATS_WHOM, NULL);
@@ -167,7 +200,7 @@ ErrorCode game_stats(Turn *turn, Error *reterr)
     }
     if (turn->ask.count == 1)
         found = turn_player(turn, &turn->ask.words[0], &player);
-    else if (turn->input->reply_to)
+    else if (reply.user)
         found = turn_player(turn, &reply, &player);
     else
         return game_me(turn, reterr);
@@ -180,11 +213,33 @@ ErrorCode game_stats(Turn *turn, Error *reterr)
 
 /* ---- /history ---- */
 
+/* The times in a list, `stride` bytes apart, become those on the clocks of the group. */
+static ErrorCode times_local(Turn *turn, int64_t *first, size_t stride, int count, Error *reterr)
+{
+    int64_t *times = arena_array(turn->tx->arena, int64_t, count + 1);
+    char    *at    = (char *)first;
+
+    for (int i = 0; i < count; i++)
+        memcpy(&times[i], at + stride * (size_t)i, sizeof times[i]);
+    TRY(group_times(turn->tx, turn->group.id, times, count, reterr));
+    for (int i = 0; i < count; i++)
+        memcpy(at + stride * (size_t)i, &times[i], sizeof times[i]);
+    return OK;
+}
+
 static ErrorCode history_group(Turn *turn, Text *text, int *ret_count, Error *reterr)
 {
     GroupMatch *list;
+    int64_t     users[2 * HISTORY_LINES];
 
     TRY(board_matches(turn->tx, turn->group.id, 0, HISTORY_LINES, /* with_undone= */ false, &list, ret_count, reterr));
+    for (int i = 0; i < *ret_count; i++) {
+        users[2 * i]     = list[i].a_user_id;
+        users[2 * i + 1] = list[i].b_user_id;
+    }
+    TRY(turn_names(turn, users, 2 * *ret_count, reterr));
+    if (*ret_count > 0)
+        TRY(times_local(turn, &list->played_at, sizeof *list, *ret_count, reterr));
     PHRASE_ALONE(text, turn->language, PHRASE_HISTORY_HEAD);
     for (int i = 0; i < *ret_count; i++) {
         text_append_char(text, '\n');
@@ -200,9 +255,16 @@ static ErrorCode history_group(Turn *turn, Text *text, int *ret_count, Error *re
 static ErrorCode history_player(Turn *turn, const Player *player, Text *text, int *ret_count, Error *reterr)
 {
     PlayerMatch *list;
-    const char  *name = turn_player_name(turn, player);
+    const char  *name;
+    int64_t      users[HISTORY_LINES + 1] = {player->user_id};
 
     TRY(board_player(turn->tx, turn->group.id, player->player_id, 0, HISTORY_LINES, &list, ret_count, reterr));
+    for (int i = 0; i < *ret_count; i++)
+        users[1 + i] = list[i].opponent_user_id;
+    TRY(turn_names(turn, users, 1 + *ret_count, reterr));
+    if (*ret_count > 0)
+        TRY(times_local(turn, &list->played_at, sizeof *list, *ret_count, reterr));
+    name = turn_player_name(turn, player);
     PHRASE(text, turn->language, PHRASE_HISTORY_HEAD_OF, name);
     for (int i = 0; i < *ret_count; i++) {
         text_append_char(text, '\n');
@@ -216,13 +278,18 @@ static ErrorCode history_player(Turn *turn, const Player *player, Text *text, in
 
 ErrorCode game_history(Turn *turn, Error *reterr)
 {
-    Player player;
-    int    count = 0;
-    Text   text;
+    AskWord reply = replied_to(turn);
+    Player  player;
+    int     count = 0;
+    Text    text;
 
+    if (turn->ask.count > 1) {
+        turn_say(turn, PHRASE_HISTORY_FORMAT, NULL);
+        return OK;
+    }
     turn_text(turn, &text);
-    if (turn->ask.count > 0) {
-        if (!turn_player(turn, &turn->ask.words[0], &player))
+    if (turn->ask.count == 1 || reply.user) {
+        if (!turn_player(turn, turn->ask.count == 1 ? &turn->ask.words[0] : &reply, &player))
             return OK;
         TRY(history_player(turn, &player, &text, &count, reterr));
     } else {
@@ -243,8 +310,14 @@ ErrorCode game_h2h(Turn *turn, Error *reterr)
     bool       found;
     HeadToHead head;
     Text       text;
+    AskWord    reply = replied_to(turn);
+    AskWord    words[2];
     int        named = turn->ask.count;
 
+    if (named == 0 && reply.user)
+        words[named++] = reply;
+    else if (named == 1 || named == 2)
+        memcpy(words, turn->ask.words, sizeof words);
     if (named < 1 || named > 2 || (named == 1 && !turn->from_id)) {
         turn_say(turn, PHRASE_H2H_FORMAT, NULL);
         return OK;
@@ -253,7 +326,7 @@ ErrorCode game_h2h(Turn *turn, Error *reterr)
         if (named == 1 && i == 0)
             TRY(author(turn, &players[0], &found, reterr));
         else
-            found = turn_player(turn, &turn->ask.words[named == 1 ? 0 : i], &players[i]);
+            found = turn_player(turn, &words[named == 1 ? 0 : i], &players[i]);
         if (!found)
             return OK;
     }
@@ -261,7 +334,9 @@ ErrorCode game_h2h(Turn *turn, Error *reterr)
         turn_say(turn, PHRASE_PLAYERS_SAME, NULL);
         return OK;
     }
+    TRY(turn_names(turn, (const int64_t[]){players[0].user_id, players[1].user_id}, 2, reterr));
     TRY(board_head_to_head(turn->tx, turn->group.id, players[0].player_id, players[1].player_id, &head, reterr));
+    TRY(group_times(turn->tx, turn->group.id, &head.last_at, 1, reterr));
     turn_text(turn, &text);
     if (head.games == 0) {
         PHRASE(&text, turn->language, PHRASE_H2H_NONE, turn_player_name(turn, &players[0]),
@@ -275,6 +350,19 @@ ErrorCode game_h2h(Turn *turn, Error *reterr)
                turn_number(turn, head.points_b), turn_date(turn, head.last_at));
     }
     turn_reply(turn, GAME_SAY, text_string(&text));
+    return OK;
+}
+
+/* Files wait in the outbox: those of a group are limited, counted as commands of users of their own. */
+#define CHART_USER  (INT64_MIN + 1)
+#define EXPORT_USER INT64_MIN
+
+static ErrorCode file_allow(Turn *turn, int64_t counter, int most, bool *ret_allowed, Error *reterr)
+{
+    Usage usage;
+
+    TRY(usage_add(turn->tx, turn->group.id, counter, 0, most, &usage, reterr));
+    *ret_allowed = usage.by_player <= most;
     return OK;
 }
 
@@ -337,7 +425,9 @@ ErrorCode game_chart(Turn *turn, Error *reterr)
     ChartSeries named[GAME_CHART_PLAYERS], series[GAME_CHART_PLAYERS];
     BoardPoint *points;
     int         players, count;
-    bool        good;
+    bool        good, allowed;
+    Error       unable = {0};
+    Text        title, caption;
     GameReply  *reply;
     Mono        begun = clock_mono();
     const void *png;
@@ -351,10 +441,26 @@ ErrorCode game_chart(Turn *turn, Error *reterr)
         turn_say(turn, PHRASE_CHART_EMPTY, NULL);
         return OK;
     }
-    TRY(chart_draw(turn->group.title, series, chart_series(points, count, named, turn->tx->arena, series),
-                   turn->tx->arena, &png, &size, reterr));
+    if (chart_check(&unable) != OK) {
+        log_error(LOG_ERROR, "rating", "a chart cannot be drawn", &unable);
+        turn_say(turn, PHRASE_CHART_UNABLE, NULL);
+        return OK;
+    }
+    TRY(file_allow(turn, CHART_USER, GAME_CHARTS, &allowed, reterr));
+    if (!allowed) {
+        turn_say(turn, PHRASE_CHART_OFTEN, turn_number(turn, GAME_CHARTS));
+        return OK;
+    }
+    TRY(times_local(turn, &points->at, sizeof *points, count, reterr));
+    TRY(group_timezone(turn->tx, turn->group.id, &turn->timezone, reterr));
+    turn_text(turn, &title);
+    PHRASE(&title, turn->language, PHRASE_CHART_TITLE, turn->group.title);
+    TRY(chart_draw(text_string(&title), turn->language, series,
+                   chart_series(points, count, named, turn->tx->arena, series), turn->tx->arena, &png, &size, reterr));
+    turn_text(turn, &caption);
+    PHRASE(&caption, turn->language, PHRASE_CHART_CAPTION, turn->timezone);
     metric_observe_us(&rating_metrics.charts, mono_us_between(begun, clock_mono()));
-    reply            = turn_reply(turn, GAME_PHOTO, phrase_text(turn->language, PHRASE_CHART_CAPTION));
+    reply            = turn_reply(turn, GAME_PHOTO, text_string(&caption));
     reply->file      = png;
     reply->file_size = size;
     reply->file_name = "chart.png";
@@ -363,19 +469,16 @@ ErrorCode game_chart(Turn *turn, Error *reterr)
 
 /* ---- /export ---- */
 
-/* Files wait in the outbox and are stored with their messages: one export a minute and group, counted as a user of its own. */
-#define EXPORT_USER INT64_MIN
-
 ErrorCode game_export(Turn *turn, Error *reterr)
 {
     Text       matches, ratings, caption;
     int        matches_count, ratings_count;
     bool       more;
     GameReply *reply;
-    Usage      usage;
+    bool       allowed;
 
-    TRY(usage_add(turn->tx, turn->group.id, EXPORT_USER, 0, 1, &usage, reterr));
-    if (usage.by_player > 1) {
+    TRY(file_allow(turn, EXPORT_USER, 1, &allowed, reterr));
+    if (!allowed) {
         turn_say(turn, PHRASE_EXPORT_OFTEN, NULL);
         return OK;
     }

@@ -62,14 +62,16 @@ static void match_show(Turn *turn, const MatchDone *done, const int64_t places[2
 {
     const MatchNew *match    = &turn->match;
     const char     *names[2] = {turn_player_name(turn, &turn->players[0]), turn_player_name(turn, &turn->players[1])};
+    int             first    = match->score[1] > match->score[0]; /* the winner */
     GameReply      *reply;
     Text            text;
 
     turn_text(turn, &text);
-    PHRASE(&text, turn->language, match->score[0] == match->score[1] ? PHRASE_MATCH_DRAWN : PHRASE_MATCH_DONE, names[0],
-           turn_number(turn, match->score[0]), turn_number(turn, match->score[1]), names[1]);
-    for (int i = 0; i < 2; i++) {
-        int after = rating_points(done->after[i]);
+    PHRASE(&text, turn->language, match->score[0] == match->score[1] ? PHRASE_MATCH_DRAWN : PHRASE_MATCH_DONE,
+           names[first], turn_number(turn, match->score[first]), turn_number(turn, match->score[!first]),
+           names[!first]);
+    for (int n = 0; n < 2; n++) {
+        int i = n ? !first : first, after = rating_points(done->after[i]);
 
         text_append_char(&text, '\n');
         PHRASE(&text, turn->language, places[i] ? PHRASE_MATCH_LINE : PHRASE_MATCH_LINE_NO_PLACE, names[i],
@@ -138,41 +140,46 @@ ErrorCode game_matches_register(Tx *tx, Turn *turns, int count, Error *reterr)
         return OK;
     TRY(matches_register(tx, tries, all, reterr));
     TRY(places_read(tx, tries, all, places, reterr));
+    TRY(turns_names(tx, given, all, reterr));
     for (int i = 0; i < all; i++)
         TRY(match_answer(given[i], &tries[i]->done, &places[i], reterr));
     return OK;
 }
 
-/* Are the words names of players, then two scores? */
-static bool words_are_match(Turn *turn, int named)
+/* Two scores and up to two names, in any order of the two kinds: "@ann @bob 3 1", "@ann 3:1 @bob", "3:1 @bob". */
+static bool words_are_match(Turn *turn, AskWord *ret_names, int *ret_named)
 {
-    const Ask *ask = &turn->ask;
+    const Ask *ask    = &turn->ask;
+    int        scores = 0;
 
-    if (named < 0 || named > 2 || ask->count > ASK_WORDS_MAX)
+    *ret_named = 0;
+    if (ask->count > 4)
         return false;
-    for (int i = 0; i < 2; i++)
-        turn->match.score[i] = ask_score(ask->words[named + i].text);
-    for (int i = 0; i < named; i++)
-        if (!ask->words[i].user && !ask->words[i].is_name)
+    for (int i = 0; i < ask->count; i++) {
+        const AskWord *word    = &ask->words[i];
+        bool           is_name = word->user || word->is_name;
+
+        if ((is_name ? *ret_named : scores) == 2 || (!is_name && ask_score(word->text) < 0))
             return false;
-    return turn->match.score[0] >= 0 && turn->match.score[1] >= 0;
+        if (is_name)
+            ret_names[(*ret_named)++] = *word;
+        else
+            turn->match.score[scores++] = ask_score(word->text);
+    }
+    return scores == 2;
 }
 
-/* Both players as they were named, or the author and the opponent. false: said what is wrong. */
-static bool names_take(Turn *turn, int named, AskWord *ret_names)
+/* One name is the opponent's, none: the opponent is replied to. false: said what is wrong. */
+static bool names_complete(Turn *turn, AskWord *names, int named)
 {
-    const AskWord *words = turn->ask.words;
-
-    if (named == 2) {
-        memcpy(ret_names, words, 2 * sizeof *ret_names);
+    if (named == 2)
         return true;
-    }
     if (!turn->from_id || (named == 0 && !turn->input->reply_to)) {
         turn_say(turn, turn->from_id ? PHRASE_MATCH_REPLY_FORMAT : PHRASE_MATCH_ANONYMOUS, NULL);
         return false;
     }
-    ret_names[0] = (AskWord){.text = "", .user = turn->input->from};
-    ret_names[1] = named == 1 ? words[0] : (AskWord){.text = "", .user = turn->input->reply_to};
+    names[1] = named == 1 ? names[0] : (AskWord){.text = "", .user = turn->input->reply_to};
+    names[0] = (AskWord){.text = "", .user = turn->input->from};
     return true;
 }
 
@@ -183,12 +190,11 @@ static bool match_read(Turn *turn)
     int     named;
 
     ask_split_scores(&turn->ask, turn->tx->arena);
-    named = turn->ask.count - 2;
-    if (!words_are_match(turn, named)) {
+    if (!words_are_match(turn, names, &named)) {
         turn_say(turn, PHRASE_MATCH_FORMAT, NULL);
         return false;
     }
-    if (!names_take(turn, named, names))
+    if (!names_complete(turn, names, named))
         return false;
     for (int i = 0; i < 2; i++) {
         if (!turn_player(turn, &names[i], &turn->players[i]))
@@ -291,7 +297,8 @@ static void undo_refused(Turn *turn, const UndoDone *done)
         turn_say(turn, PHRASE_UNDO_ALREADY, NULL);
         break;
     case UNDO_TOO_LATE:
-        turn_say(turn, PHRASE_UNDO_TOO_LATE, turn_number(turn, turn->group.undo_hours));
+        turn_say(turn, turn->group.undo_hours ? PHRASE_UNDO_TOO_LATE : PHRASE_UNDO_ADMINS,
+                 turn_number(turn, turn->group.undo_hours));
         break;
     case UNDO_KEY_USED:
         turn_say(turn, PHRASE_KEY_USED, NULL);
@@ -307,29 +314,41 @@ static void undo_refused(Turn *turn, const UndoDone *done)
 
 static ErrorCode undo_show(Turn *turn, const UndoDone *done, Error *reterr)
 {
-    int64_t ids[UNDO_SHOWN_MAX + 2] = {done->match.player_a, done->match.player_b};
-    Player  players[UNDO_SHOWN_MAX + 2];
-    Text    text;
+    int64_t     ids[UNDO_SHOWN_MAX + 2] = {done->match.player_a, done->match.player_b}, users[UNDO_SHOWN_MAX + 2];
+    Player      players[UNDO_SHOWN_MAX + 2];
+    Text        text;
+    const char *head;
 
     for (int i = 0; i < done->changes_count; i++)
         ids[2 + i] = done->changes[i].player_id;
     TRY(players_get(turn->tx, turn->group.id, ids, 2 + done->changes_count, players, reterr));
+    for (int i = 0; i < 2 + done->changes_count; i++)
+        users[i] = players[i].user_id;
+    TRY(turn_names(turn, users, 2 + done->changes_count, reterr));
     turn_text(turn, &text);
     PHRASE(&text, turn->language, PHRASE_UNDO_HEAD, turn_player_name(turn, &players[0]),
            turn_number(turn, done->match.score_a), turn_number(turn, done->match.score_b),
            turn_player_name(turn, &players[1]));
+    head = arena_text(turn->tx->arena, text_string(&text));
     for (int i = 0; i < done->changes_count; i++) {
         text_append_char(&text, '\n');
         PHRASE(&text, turn->language, PHRASE_UNDO_LINE, turn_player_name(turn, &players[2 + i]),
                turn_number(turn, rating_points(done->changes[i].before)),
                turn_number(turn, rating_points(done->changes[i].after)));
     }
-    if (done->replayed && done->changes_all) { /* a repeat does not know the changes any more */
+    if (done->replayed && done->verdict == UNDO_DONE) { /* a repeat does not know the changes any more */
         text_append_char(&text, '\n');
         PHRASE(&text, turn->language, PHRASE_UNDO_REPLAYED, turn_number(turn, done->replayed),
                turn_number(turn, done->changes_all));
     }
-    turn_answer(turn, text_string(&text));
+    if (turn->input->kind == GAME_BUTTON) { /* the edit may come late, or be refused */
+        turn_reply(turn, GAME_TOAST, phrase_text(turn->language, PHRASE_UNDO_TOAST))->is_brief = true;
+        turn_reply(turn, GAME_EDIT, text_string(&text));
+    } else {
+        turn_reply(turn, GAME_SAY, text_string(&text));
+        turn_reply(turn, GAME_EDIT_ABOUT, head)->reference =
+            arena_print(turn->tx->arena, "match:%" PRId64, done->match.id);
+    }
     return OK;
 }
 
@@ -362,19 +381,17 @@ static ErrorCode undo_try(Turn *turn, int64_t match_id, Error *reterr)
     return OK;
 }
 
-/* A reply to a message that is about no match is refused rather than taken for "the last one". */
+/* A reply to a message that is about no match, and words that could mean one, are refused rather than taken for "the last one". */
 ErrorCode game_undo(Turn *turn, Error *reterr)
 {
     const char *reference = turn->input->reply_reference;
     int64_t     match_id  = 0;
 
-    if (turn->input->is_reply) {
-        if (reference && strncmp(reference, "match:", 6) == 0)
-            match_id = match_number(reference + 6);
-        if (!match_id) {
-            turn_say(turn, PHRASE_UNDO_NO_REFERENCE, NULL);
-            return OK;
-        }
+    if (turn->input->is_reply && reference && strncmp(reference, "match:", 6) == 0)
+        match_id = match_number(reference + 6);
+    if (turn->ask.count > 0 || (turn->input->is_reply && !match_id)) {
+        turn_say(turn, PHRASE_UNDO_NO_REFERENCE, NULL);
+        return OK;
     }
     return undo_try(turn, match_id, reterr);
 }

@@ -9,10 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
-#define KEY_MAX    200
-#define QUOTED_MAX 64 /* bytes of a word that is quoted */
+#include "rating/name.h"
+
+#define KEY_MAX      200
+#define QUOTED_MAX   64 /* bytes of a word that is quoted */
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_" /* of usernames */
 
 /* ---- speaking ---- */
 
@@ -30,13 +34,68 @@ const char *turn_escaped(const Turn *turn, const char *text)
     return text_string(&escaped);
 }
 
+/* ---- names ---- */
+
+ErrorCode turn_names(Turn *turn, const int64_t *users, int count, Error *reterr)
+{
+    Arena   *arena  = turn->tx->arena;
+    int64_t *groups = arena_array(arena, int64_t, count + 1);
+    bool    *are    = arena_array(arena, bool, count + 1);
+
+    for (int i = 0; i < count; i++)
+        groups[i] = turn->group.id;
+    TRY(players_namesakes(turn->tx, groups, users, count, are, reterr));
+    turn->namesakes       = arena_array(arena, int64_t, count + 1);
+    turn->namesakes_count = 0;
+    for (int i = 0; i < count; i++)
+        if (are[i])
+            turn->namesakes[turn->namesakes_count++] = users[i];
+    return OK;
+}
+
+ErrorCode turns_names(Tx *tx, Turn *const *turns, int count, Error *reterr)
+{
+    int64_t *groups = arena_array(tx->arena, int64_t, 2 * count + 1);
+    int64_t *users  = arena_array(tx->arena, int64_t, 2 * count + 1);
+    bool    *are    = arena_array(tx->arena, bool, 2 * count + 1);
+
+    for (int i = 0; i < 2 * count; i++) {
+        groups[i] = turns[i / 2]->group.id;
+        users[i]  = turns[i / 2]->players[i % 2].user_id;
+    }
+    TRY(players_namesakes(tx, groups, users, 2 * count, are, reterr));
+    for (int i = 0; i < count; i++) {
+        Turn *turn = turns[i];
+
+        turn->namesakes       = arena_array(tx->arena, int64_t, 2);
+        turn->namesakes_count = 0;
+        for (int side = 0; side < 2; side++)
+            if (are[2 * i + side])
+                turn->namesakes[turn->namesakes_count++] = users[2 * i + side];
+    }
+    return OK;
+}
+
+static bool has_namesake(const Turn *turn, int64_t user_id)
+{
+    for (int i = 0; i < turn->namesakes_count; i++)
+        if (turn->namesakes[i] == user_id)
+            return true;
+    return false;
+}
+
 const char *turn_name(const Turn *turn, const char *name, const char *username, int64_t user_id)
 {
-    if (name && name[0])
-        return turn_escaped(turn, name);
-    if (username && username[0])
-        return turn_escaped(turn, arena_print(turn->tx->arena, "@%s", username));
-    return turn_number(turn, user_id);
+    Arena      *arena = turn->tx->arena;
+    const char *shown = name_inert(arena, name);
+    const char *at    = username && username[0] ? name_inert(arena, arena_print(arena, "@%s", username)) : NULL;
+
+    if (!shown[0])
+        return at ? turn_escaped(turn, at) : turn_number(turn, user_id);
+    if (has_namesake(turn, user_id))
+        shown = at ? arena_print(arena, "%s (%s)", shown, at)
+                   : arena_print(arena, "%s (…%04d)", shown, abs((int)(user_id % 10000)));
+    return turn_escaped(turn, shown);
 }
 
 const char *turn_player_name(const Turn *turn, const Player *player)
@@ -109,6 +168,20 @@ void turn_button(Turn *turn, GameReply *reply, PhraseId text, bool ends_row, con
         (GameButton){phrase_text(turn->language, text), arena_text(turn->tx->arena, data), ends_row};
 }
 
+const char *turn_topic_text(const Turn *turn, PhraseId id, const char *topic)
+{
+    const GameInput *input = turn->input;
+    Arena           *arena = turn->tx->arena;
+    const char      *url   = input->topic_url && input->kind == GAME_MESSAGE
+                                 ? input->topic_url(turn->group.chat_id, strtoll(topic, NULL, 10), arena)
+                                 : NULL;
+    Text             text;
+
+    turn_text(turn, &text);
+    PHRASE(&text, turn->language, id, url ? arena_print(arena, "<a href=\"%s\">", url) : "", url ? "</a>" : "");
+    return text_string(&text);
+}
+
 void turn_say(Turn *turn, PhraseId id, const char *value)
 {
     Text text;
@@ -146,7 +219,7 @@ const char *turn_quoted(const Turn *turn, const char *word)
 {
     size_t size = strlen(word), cut = text_cut(word, size, QUOTED_MAX);
 
-    if (word[0] == '@' && cut == size)
+    if (word[0] == '@' && cut == size && word[1 + strspn(word + 1, NAME_LETTERS)] == '\0')
         return turn_escaped(turn, word);
     return arena_print(turn->tx->arena, "<code>%s%s</code>",
                        turn_escaped(turn, arena_print(turn->tx->arena, "%.*s", (int)cut, word)), cut < size ? "…" : "");
@@ -159,9 +232,14 @@ bool turn_player(Turn *turn, const AskWord *word, Player *ret_player)
     *ret_player = known ? *known : (Player){0};
     if (ret_player->player_id && (ret_player->is_member || ret_player->is_bot))
         return true;
+    if (word->is_name && turn->input->bot_name && strcasecmp(word->text + 1, turn->input->bot_name) == 0) {
+        turn_say(turn, PHRASE_PLAYER_ME, NULL);
+        return false;
+    }
     turn_say(turn, PHRASE_PLAYER_UNKNOWN,
-             word->text[0] || !word->user || !word->user->name ? turn_quoted(turn, word->text)
-                                                               : turn_escaped(turn, word->user->name));
+             word->text[0] || !word->user || !word->user->name
+                 ? turn_quoted(turn, word->text)
+                 : turn_name(turn, word->user->name, word->user->username, word->user->id));
     return false;
 }
 

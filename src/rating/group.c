@@ -9,6 +9,8 @@
 
 #include "sql.h"
 
+#define TIMEZONE_MAX 64
+
 DB_SHAPE(group, Group, GROUP_COLUMNS);
 
 Rules group_rules(const Group *group)
@@ -37,6 +39,38 @@ ErrorCode group_move(Tx *tx, int64_t from, int64_t to, bool *ret_moved, Error *r
     return db_one(tx, sql_rating_group_move, DB_ARGS(db_i64(from), db_i64(to)), &db_bool_shape, ret_moved, reterr);
 }
 
+/* ---- the time zone ---- */
+
+ErrorCode group_timezone(Tx *tx, int64_t group_id, const char **ret_name, Error *reterr)
+{
+    return db_get_text(tx, sql_rating_group_timezone, DB_ARGS(db_i64(group_id)), ret_name, reterr);
+}
+
+ErrorCode group_timezone_find(Tx *tx, const char *text, const char **ret_name, Error *reterr)
+{
+    return db_get_text(tx, sql_rating_timezone_find, DB_ARGS(db_text(text)), ret_name, reterr);
+}
+
+typedef struct {
+    int64_t at;
+} TimeRow;
+#define TIME_COLUMNS(X, T) X(T, int64_t, DB_I64, at)
+DB_SHAPE(time, TimeRow, TIME_COLUMNS);
+
+ErrorCode group_times(Tx *tx, int64_t group_id, int64_t *times, int count, Error *reterr)
+{
+    void          *rows;
+    const TimeRow *list;
+    int            found;
+
+    TRY(db_many(tx, sql_rating_group_times, DB_ARGS(db_i64(group_id), db_i64s(tx->arena, times, count)), &time_shape,
+                &rows, &found, reterr));
+    list = rows;
+    for (int i = 0; i < found && i < count; i++)
+        times[i] = list[i].at;
+    return OK;
+}
+
 /* ---- settings ---- */
 
 /* start: not near the bounds of ratings, where a winner gains no points, because the loser has none. */
@@ -51,6 +85,7 @@ const GroupSetting group_settings[] = {
     {"matches",   "match_topic",   SETTING_TOPIC,    0,   0   },
     {"rankings",  "ranking_topic", SETTING_TOPIC,    0,   0   },
     {"language",  "language",      SETTING_LANGUAGE, 0,   0   },
+    {"timezone",  "timezone",      SETTING_TIMEZONE, 0,   0   },
     {"published", "is_published",  SETTING_SWITCH,   0,   0   },
     {NULL,        NULL,            SETTING_SYSTEM,   0,   0   },
 };
@@ -134,6 +169,9 @@ bool group_setting_parse(const GroupSetting *setting, const char *text, int64_t 
         return word_take(text, switches, COUNT(switches), ret_value);
     case SETTING_LANGUAGE:
         return word_take(text, languages, COUNT(languages), ret_value);
+    case SETTING_TIMEZONE:
+        *ret_value = text;
+        return strlen(text) <= TIMEZONE_MAX;
     case SETTING_INTEGER:
         return integer_take(setting, text, ret_value);
     case SETTING_TOPIC:

@@ -47,9 +47,24 @@ must_check ErrorCode group_set(Tx *tx, int64_t group_id, const char *name, const
 /* The chat id has changed. *ret_moved: false if the old one is unknown, or the new one has matches of its own. */
 must_check ErrorCode group_move(Tx *tx, int64_t from, int64_t to, bool *ret_moved, Error *reterr);
 
+/* ---- the time zone ---- */
+
+must_check ErrorCode group_timezone(Tx *tx, int64_t group_id, const char **ret_name, Error *reterr);
+/* What PostgreSQL calls the zone that a person has named; NULL: it knows none. */
+must_check ErrorCode group_timezone_find(Tx *tx, const char *text, const char **ret_name, Error *reterr);
+/* Microseconds since 1970 become those of a clock in the group's time zone: formatted as UTC they are local times. */
+must_check ErrorCode group_times(Tx *tx, int64_t group_id, int64_t *times, int count, Error *reterr);
+
 /* ---- settings, as people set them ---- */
 
-typedef enum { SETTING_SYSTEM, SETTING_INTEGER, SETTING_SWITCH, SETTING_TOPIC, SETTING_LANGUAGE } GroupSettingKind;
+typedef enum {
+    SETTING_SYSTEM,
+    SETTING_INTEGER,
+    SETTING_SWITCH,
+    SETTING_TOPIC,
+    SETTING_LANGUAGE,
+    SETTING_TIMEZONE, /* its value and what is one are asked of the database */
+} GroupSettingKind;
 typedef struct {
     const char      *name;   /* in "/settings name value" */
     const char      *column; /* for group_set() */

@@ -22,6 +22,17 @@ const char *phrase_text(Language language, PhraseId id)
     return phrases[id][language];
 }
 
+PhraseId phrase_of_number(Language language, PhraseId id, int64_t number)
+{
+    int64_t last = number % 10, two = number % 100;
+
+    if (language == LANGUAGE_EN)
+        return number == 1 ? id : (PhraseId)(id + 2);
+    if (two >= 11 && two <= 14)
+        return (PhraseId)(id + 2);
+    return last == 1 ? id : last >= 2 && last <= 4 ? (PhraseId)(id + 1) : (PhraseId)(id + 2);
+}
+
 void phrase_append(Text *text, Language language, PhraseId id, const char *const *values, size_t count)
 {
     const char *from = phrases[id][language];

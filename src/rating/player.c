@@ -99,6 +99,28 @@ ErrorCode players_of_users(Tx *tx, int64_t group_id, const int64_t *users, int c
                         count, ret_players, reterr);
 }
 
+typedef struct {
+    int32_t ord;
+} NamesakeRow;
+#define NAMESAKE_COLUMNS(X, T) X(T, int32_t, DB_I32, ord)
+DB_SHAPE(namesake, NamesakeRow, NAMESAKE_COLUMNS);
+
+ErrorCode players_namesakes(Tx *tx, const int64_t *groups, const int64_t *users, int count, bool *ret_are,
+                            Error *reterr)
+{
+    void              *rows;
+    const NamesakeRow *list;
+    int                found;
+
+    TRY(db_many(tx, sql_rating_namesakes, DB_ARGS(db_i64s(tx->arena, groups, count), db_i64s(tx->arena, users, count)),
+                &namesake_shape, &rows, &found, reterr));
+    list = rows;
+    memset(ret_are, 0, sizeof *ret_are * (size_t)count);
+    for (int i = 0; i < found; i++)
+        ret_are[list[i].ord - 1] = true;
+    return OK;
+}
+
 #define USAGE_COLUMNS(X, T)          \
     X(T, int64_t, DB_I64, by_player) \
     X(T, int64_t, DB_I64, by_group)
@@ -110,4 +132,13 @@ ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, int64_t date_s,
     return db_one(tx, sql_rating_usage_add,
                   DB_ARGS(db_i64(group_id), db_i64(player_id), date_s ? db_i64(date_s) : db_null(), db_i32(per_player)),
                   &usage_shape, ret_usage, reterr);
+}
+
+ErrorCode usage_is_left(Tx *tx, int64_t group_id, int64_t author_id, int64_t date_s, int per_player, int per_group,
+                        bool *ret_is, Error *reterr)
+{
+    return db_one(tx, sql_rating_usage_is_left,
+                  DB_ARGS(db_i64(group_id), db_i64(author_id), date_s ? db_i64(date_s) : db_null(), db_i32(per_player),
+                          db_i32(per_group)),
+                  &db_bool_shape, ret_is, reterr);
 }

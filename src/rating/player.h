@@ -54,6 +54,10 @@ must_check ErrorCode players_get(Tx *tx, int64_t group_id, const int64_t *ids, i
 must_check ErrorCode players_of_users(Tx *tx, int64_t group_id, const int64_t *users, int count, Player *ret_players,
                                       Error *reterr);
 
+/* Which of these users, users[i] in groups[i], has the name of another one who has played there. */
+must_check ErrorCode players_namesakes(Tx *tx, const int64_t *groups, const int64_t *users, int count, bool *ret_are,
+                                       Error *reterr);
+
 /* How many commands there were in the minute before, with this one. group_id: or the negative outside id of the user of a private chat.
  * player_id 0: an anonymous administrator. */
 typedef struct {
@@ -62,5 +66,8 @@ typedef struct {
 /* date_s: of the message, 0: now. per_player: what is beyond it is not counted, except the first. */
 must_check ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, int64_t date_s, int per_player,
                                Usage *ret_usage, Error *reterr);
+/* Would one more be within the limits? Counts nothing. author_id: the outside id of a user or of the chat in whose name it is written; 0: unknown. */
+must_check ErrorCode usage_is_left(Tx *tx, int64_t group_id, int64_t author_id, int64_t date_s, int per_player,
+                                   int per_group, bool *ret_is, Error *reterr);
 
 #endif

@@ -299,9 +299,13 @@ static ErrorCode undo_match(Tx *tx, const Group *group, const UndoAsk *ask, int 
     list = touched_list(map, tx->arena, &count);
     TRY(members_write(tx, group, ask, done, list, count, reterr));
     qsort_r(list, (size_t)count, sizeof *list, change_order, &done->match);
-    done->changes_all = count;
-    for (int i = 0; i < count && i < UNDO_SHOWN_MAX; i++)
-        done->changes[done->changes_count++] = (UndoChange){list[i]->player_id, list[i]->rating, list[i]->state.rating};
+    for (int i = 0; i < count; i++) {
+        if (rating_points(list[i]->rating) == rating_points(list[i]->state.rating))
+            continue;
+        if (done->changes_all++ < UNDO_SHOWN_MAX)
+            done->changes[done->changes_count++] =
+                (UndoChange){list[i]->player_id, list[i]->rating, list[i]->state.rating};
+    }
     metric_add(&rating_metrics.undos, 1);
     metric_add(&rating_metrics.replayed, done->replayed);
     return OK;

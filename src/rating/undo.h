@@ -55,9 +55,10 @@ typedef struct {
     UndoVerdict verdict;
     bool        is_unsure; /* refused, but whether an administrator asks could not be found out */
     Match       match;
-    int         replayed;                   /* matches computed again */
-    UndoChange  changes[UNDO_SHOWN_MAX];    /* of DONE: the players of the match first, then the largest ones */
-    int         changes_count, changes_all; /* shown; all of them */
+    int         replayed; /* matches computed again */
+    UndoChange  changes
+        [UNDO_SHOWN_MAX]; /* of DONE, of the ratings that people see: the players of the match first, then the largest ones */
+    int changes_count, changes_all; /* shown; all of them */
 } UndoDone;
 
 must_check ErrorCode undo_run(Tx *tx, const Group *group, const UndoAsk *ask, UndoDone *ret_done, Error *reterr);

@@ -4,6 +4,7 @@
 #include "telegram/intake.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -22,28 +23,65 @@ static void malformed_log(const Error *error)
     log_error(LOG_WARN, "telegram", "an update cannot be read and is left out", error);
 }
 
-/* json lives in the arena, with a NUL behind. false: it is not to be sent. */
-static bool item_make(const TelegramIntake *intake, const char *json, size_t size, Arena *arena, SendItem *ret_item,
-                      int64_t *ret_id)
-{
+/* An update that came. */
+typedef struct {
     TelegramUpdate update;
-    Error          error = {0};
-    char           domain[TELEGRAM_DOMAIN_SIZE];
-    char          *id = arena_alloc(arena, UUID_TEXT_SIZE);
+    const char    *json;
+    int            place; /* in the list that it came in */
+} Arrival;
 
-    if (telegram_update_parse(json, size, arena, &update, &error) != OK) {
-        malformed_log(&error);
-        return false;
+/* json lives in the arena, with a NUL behind. false: it cannot be read. */
+static bool arrival_read(const char *json, size_t size, Arena *arena, Arrival *ret_arrival)
+{
+    Error error = {0};
+
+    ret_arrival->json = json;
+    if (telegram_update_parse(json, size, arena, &ret_arrival->update, &error) == OK)
+        return true;
+    malformed_log(&error);
+    return false;
+}
+
+/* Those that remain are to become commands. */
+static int arrivals_note(const TelegramIntake *intake, Arrival *list, int count, Deadline deadline, Arena *arena)
+{
+    const TelegramUpdate **seen  = arena_array(arena, const TelegramUpdate *, count + 1);
+    Error                  error = {0};
+    int                    all = 0, kept = 0;
+
+    if (!intake->on_seen)
+        return count;
+    for (int i = 0; i < count; i++)
+        if (telegram_update_use(&list[i].update) == TELEGRAM_USE_AUTHOR)
+            seen[all++] = &list[i].update;
+    bool is_noted = all == 0 || intake->on_seen(intake->pool, seen, all, deadline, arena, &error) == OK;
+
+    if (!is_noted)
+        log_error(LOG_DEBUG, "telegram", "who wrote messages is not stored at once, but by commands", &error);
+    for (int i = 0; i < count; i++) {
+        TelegramUse use = telegram_update_use(&list[i].update);
+
+        if (use == TELEGRAM_USE_WHOLE || (use == TELEGRAM_USE_AUTHOR && !is_noted))
+            list[kept++] = list[i];
     }
-    *ret_id         = update.id;
-    int64_t chat    = telegram_update_chat(&update);
-    bool    is_late = intake->is_late && intake->is_late(intake->context, update.id);
+    metric_add(&telegram_metrics.updates_noted, count - kept);
+    return kept;
+}
 
-    telegram_uuid(arena_print(arena, "telegram:%" PRId64 ":update:%" PRId64, intake->bot_id, update.id), id);
+/* false: it is not to be sent. */
+static bool item_make(const TelegramIntake *intake, const Arrival *arrival, Arena *arena, SendItem *ret_item)
+{
+    int64_t update_id = arrival->update.id, chat = telegram_update_chat(&arrival->update);
+    bool    is_late = intake->is_late && intake->is_late(intake->context, update_id);
+    Error   error   = {0};
+    char    domain[TELEGRAM_DOMAIN_SIZE];
+    char   *id = arena_alloc(arena, UUID_TEXT_SIZE);
+
+    telegram_uuid(arena_print(arena, "telegram:%" PRId64 ":update:%" PRId64, intake->bot_id, update_id), id);
     telegram_domain_updates(intake->bot_id, domain);
     *ret_item = (SendItem){.domain       = arena_text(arena, domain),
                            .type         = is_late ? TELEGRAM_TYPE_LATE : TELEGRAM_TYPE_UPDATE,
-                           .payload      = telegram_update_reduce(&update, json, arena),
+                           .payload      = telegram_update_reduce(&arrival->update, arrival->json, arena),
                            .command_id   = id,
                            .priority     = SEND_DEFAULT,
                            .max_attempts = TELEGRAM_UPDATE_ATTEMPTS,
@@ -106,13 +144,14 @@ ErrorCode telegram_intake_one(const TelegramIntake *intake, const char *json, si
                               Arena *arena, bool *ret_new, Error *reterr)
 {
     SendItem item;
-    int64_t  id;
-    Error    error = {0};
+    Arrival  arrival = {0};
+    Error    error   = {0};
 
     *ret_new = false;
     if (!arena_has_space(arena, size + 1))
         return fail(reterr, ERR_LIMIT, "the update is too large");
-    if (!item_make(intake, arena_bytes(arena, json, size), size, arena, &item, &id))
+    if (!arrival_read(arena_bytes(arena, json, size), size, arena, &arrival) ||
+        arrivals_note(intake, &arrival, 1, deadline, arena) == 0 || !item_make(intake, &arrival, arena, &item))
         return OK;
     ErrorCode code = sender_send(intake->sender, deadline, &item, &error);
 
@@ -166,26 +205,52 @@ static ErrorCode items_store(const TelegramIntake *intake, SendItem **items, int
     return renamed ? items_send(intake, others, renamed, deadline, arena, reterr) : OK;
 }
 
-ErrorCode telegram_intake_many(const TelegramIntake *intake, const char *json, Deadline deadline, Arena *arena,
-                               int *ret_count, int64_t *ret_last, Error *reterr)
+/* In the order of their ids, which is that of their chats: servers other than Telegram's may give them in another one. */
+static int arrival_compare(const void *a, const void *b)
 {
-    SendItem  *list  = arena_array(arena, SendItem, UPDATES_MAX);
-    SendItem **items = arena_array(arena, SendItem *, UPDATES_MAX);
-    int        count = 0, seen = 0;
-    int64_t    last = 0;
-    bool       is_new;
-    Error      error = {0};
+    const Arrival *left = a, *right = b;
 
+    if (left->update.id != right->update.id)
+        return left->update.id < right->update.id ? -1 : 1;
+    return left->place - right->place;
+}
+
+/* *ret_seen: how many the array has; *ret_last: the greatest id of them. */
+static int arrivals_read(const char *json, Arrival *list, Arena *arena, int *ret_seen, int64_t *ret_last)
+{
+    int count = 0, seen = 0;
+
+    *ret_last = 0;
     for (const char *item = NULL; seen < UPDATES_MAX && wire_next(wire_open(json), &item); seen++) {
         const char *raw = wire_raw(item, arena);
         int64_t     id  = wire_i64(wire_member(item, "update_id"));
 
-        last = id > last ? id : last;
-        if (item_make(intake, raw, strlen(raw), arena, &list[count], &id)) {
+        *ret_last   = id > *ret_last ? id : *ret_last;
+        list[count] = (Arrival){.place = seen};
+        count += arrival_read(raw, strlen(raw), arena, &list[count]);
+    }
+    qsort(list, (size_t)count, sizeof *list, arrival_compare);
+    *ret_seen = seen;
+    return count;
+}
+
+ErrorCode telegram_intake_many(const TelegramIntake *intake, const char *json, Deadline deadline, Arena *arena,
+                               int *ret_count, int64_t *ret_last, Error *reterr)
+{
+    Arrival   *arrivals = arena_array(arena, Arrival, UPDATES_MAX);
+    SendItem  *list     = arena_array(arena, SendItem, UPDATES_MAX);
+    SendItem **items    = arena_array(arena, SendItem *, UPDATES_MAX);
+    int        count    = 0, seen;
+    int64_t    last;
+    bool       is_new;
+    Error      error = {0};
+    int all = arrivals_note(intake, arrivals, arrivals_read(json, arrivals, arena, &seen, &last), deadline, arena);
+
+    for (int i = 0; i < all; i++)
+        if (item_make(intake, &arrivals[i], arena, &list[count])) {
             items[count] = &list[count];
             count++;
         }
-    }
     ErrorCode code = count ? items_store(intake, items, count, deadline, arena, &error) : OK;
 
     for (int i = 0; i < count && code == OK; i++)

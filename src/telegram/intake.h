@@ -3,7 +3,8 @@
  *
  * The id of an update's command is derived from the bot's id and update_id; its order key is its chat. What no worker could parse (not JSON, no
  * update_id, too large) is counted, logged and acknowledged: a failure would make the server deliver it forever.
- * Only the parts that are needed are stored (telegram_update_reduce()); the text of a message that is not a command is dropped.
+ * Only the parts that are needed are stored (telegram_update_reduce()). A message that is no command becomes none: of all that members write to
+ * each other only the authors are noted, those of a poll together, and before its commands are stored, which may name them.
  * Threads: any. Ownership: everything in the options is borrowed.
  */
 #ifndef TELEGRAM_INTAKE_H
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "bus/send.h"
 #include "pg/pool.h"
+#include "telegram/update.h"
 
 #define TELEGRAM_UPDATE_ATTEMPTS 20
 
@@ -29,6 +31,9 @@ typedef struct {
     void (*on_away)(void *context, const char *json, size_t size, const Error *why); /* the database did not take it */
     bool (*is_late)(void *context, int64_t update_id); /* was on_away() called for it, by this process? */
     void *context;
+    /* Stores who wrote these messages, which are no commands (TELEGRAM_USE_AUTHOR). NULL, or not OK: they become commands. It must not wait long. */
+    ErrorCode (*on_seen)(Pool *pool, const TelegramUpdate *const *updates, int count, Deadline deadline, Arena *arena,
+                         Error *reterr);
 } TelegramIntake;
 
 /* Of a webhook, through the sender. OK: it is stored, was stored before, or cannot be. *ret_new: a worker may claim it. */

@@ -47,6 +47,16 @@ size_t telegram_bytes_at(const char *text, size_t size, size_t from, size_t unit
     return at < size ? at : size;
 }
 
+const char *telegram_topic_url(int64_t chat_id, int64_t topic, Arena *arena)
+{
+    /* Ids of supergroups are -100 and then the number that addresses have. */
+    const int64_t first = INT64_C(-1000000000000);
+
+    if (chat_id >= first)
+        return NULL;
+    return arena_print(arena, "https://t.me/c/%lld/%lld", (long long)(first - chat_id), (long long)(topic ? topic : 1));
+}
+
 void telegram_escape(Text *html, const char *text)
 {
     for (; *text; text++)

@@ -14,6 +14,7 @@
 #define TELEGRAM_MARKUP_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/text.h"
@@ -24,6 +25,8 @@
 
 /* Append text with <, > and & escaped: for names and whatever else users wrote. */
 void telegram_escape(Text *html, const char *text);
+/* The address of a topic of a supergroup, 0: the general one; NULL: other chats have no topics. */
+const char *telegram_topic_url(int64_t chat_id, int64_t topic, Arena *arena);
 /* How many UTF-16 units bytes of UTF-8 have. */
 size_t telegram_units(const char *text, size_t size);
 /* The offset in bytes that is `units` behind `from`; size if the text is shorter. Inside of a surrogate pair: behind it. */

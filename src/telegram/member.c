@@ -11,7 +11,8 @@
 #include "sql.h"
 #include "telegram/metric.h"
 
-#define QUERY_MS 2000
+#define QUERY_MS    2000
+#define WAIT_MS_MAX 400 /* for a reserved time */
 
 #define KEPT_COLUMNS(X, T)              \
     X(T, const char *, DB_TEXT, status) \
@@ -20,6 +21,14 @@ typedef struct {
     KEPT_COLUMNS(DB_FIELD, Kept)
 } Kept;
 DB_SHAPE(kept, Kept, KEPT_COLUMNS);
+
+#define PLACE_COLUMNS(X, T)        \
+    X(T, int64_t, DB_I64, wait_ms) \
+    X(T, bool, DB_BOOL, is_reserved)
+typedef struct {
+    PLACE_COLUMNS(DB_FIELD, Place)
+} Place;
+DB_SHAPE(place, Place, PLACE_COLUMNS);
 
 static TxOptions options_of(const char *name, Arena *arena)
 {
@@ -92,6 +101,23 @@ static ErrorCode status_ask(const TelegramMemberAsk *ask, Arena *arena, const ch
     return status_by_list(ask, arena, ret_status, reterr);
 }
 
+/* Questions count against the bot's rate, so that they cause no 429 for its messages. false: not now. */
+static bool place_take(const TelegramMemberAsk *ask, Arena *arena)
+{
+    TxOptions options = options_of("pace-ask", arena);
+    Error     error   = {0};
+    Place     place;
+
+    if (db_call(ask->pool, &options, sql_telegram_pace_ask,
+                DB_ARGS(db_i64(telegram_bot_id(ask->bot)), db_i32(ask->per_second), db_i32(WAIT_MS_MAX)), &place_shape,
+                &place, &error) != OK ||
+        !place.is_reserved)
+        return false;
+    if (place.wait_ms > 0)
+        clock_sleep_ms((int)place.wait_ms);
+    return true;
+}
+
 const char *telegram_member_status(const TelegramMemberAsk *ask, Arena *arena)
 {
     TxOptions   options = options_of("member-get", arena);
@@ -105,6 +131,8 @@ const char *telegram_member_status(const TelegramMemberAsk *ask, Arena *arena)
         return ""; /* the update fails for the same reason, and is handled again */
     if (kept.status || !kept.may_ask)
         return kept.status ? kept.status : "";
+    if (!place_take(ask, arena))
+        return "";
     if (status_ask(ask, arena, &status, &error) == ERR_RATE) {
         on_limited(ask, &error, arena);
         return "";

@@ -16,7 +16,8 @@ typedef struct {
     Pool        *pool;
     TelegramBot *bot;
     int64_t      chat_id, user_id;
-    Deadline     deadline; /* of the questions */
+    int          per_second; /* calls of all pods, see pawl.telegram_pace */
+    Deadline     deadline;   /* of the questions */
 } TelegramMemberAsk;
 
 /* "creator", "administrator", "member", "restricted", "left", "kicked", or "": not known. */

@@ -6,6 +6,7 @@
  */
 #include "telegram/outbox.h"
 
+#include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,11 @@ int telegram_outbox_pace_ms(const TelegramOutbox *outbox)
     return by_group > outbox->options.chat_ms ? by_group : outbox->options.chat_ms;
 }
 
+int telegram_outbox_per_second(const TelegramOutbox *outbox)
+{
+    return outbox->options.all_max;
+}
+
 /* ---- capacity ---- */
 
 static bool capacity_take(TelegramOutbox *outbox, int needed)
@@ -178,9 +184,9 @@ typedef struct {
     int          messages; /* that count in the outbox */
 } Putting;
 
-static Putting putting_new(Arena *arena, int items)
+static Putting putting_new(Arena *arena, int items, int puts)
 {
-    int size = items * PARTS_MAX;
+    int size = items * PARTS_MAX + puts; /* and a notice of each */
 
     return (Putting){.ids      = arena_array(arena, const char *, size),
                      .types    = arena_array(arena, const char *, size),
@@ -228,12 +234,43 @@ static ErrorCode putting_fill(Putting *putting, const TelegramOutbox *outbox, co
                               Error *reterr)
 {
     for (int i = 0; i < put->count; i++) {
-        const TelegramOutgoing *item = &put->items[i];
-        bool                    is_long =
-            item->method == TELEGRAM_SEND && item->html && telegram_html_units(item->html) > TELEGRAM_TEXT_MAX;
+        TelegramOutgoing item    = put->items[i];
+        size_t           most    = telegram_outgoing_units_max(item.method);
+        bool             is_long = item.html && item.method != TELEGRAM_ANSWER && telegram_html_units(item.html) > most;
 
-        TRY((is_long ? putting_split : putting_add)(putting, outbox, put->key, item, arena, reterr));
+        if (is_long && item.method != TELEGRAM_SEND)
+            item.html = telegram_html_shorten(item.html, most, arena);
+        TRY((is_long && item.method == TELEGRAM_SEND ? putting_split : putting_add)(putting, outbox, put->key, &item,
+                                                                                    arena, reterr));
     }
+    return OK;
+}
+
+/* The same for all messages of a chat in a minute: the server is sent the first one. */
+static ErrorCode putting_busy(Putting *putting, const TelegramOutbox *outbox, const TelegramPut *put, Arena *arena,
+                              Error *reterr)
+{
+    const TelegramOutgoing *read = NULL;
+
+    for (int i = 0; i < put->count && !read; i++)
+        if (put->items[i].method != TELEGRAM_ANSWER && !put->items[i].is_first && put->items[i].chat_id < 0)
+            read = &put->items[i];
+    if (!put->busy || !read)
+        return OK;
+    TelegramOutgoing notice = {.method    = TELEGRAM_SEND,
+                               .chat_id   = read->chat_id,
+                               .thread_id = read->thread_id,
+                               .html      = put->busy,
+                               .is_silent = true,
+                               .is_busy   = true};
+    char            *id     = arena_alloc(arena, UUID_TEXT_SIZE);
+    int              at     = putting->count;
+
+    TRY(putting_add(putting, outbox, put->key, &notice, arena, reterr));
+    telegram_outbox_id(outbox, arena_print(arena, "busy:%" PRId64, read->chat_id), (int)(clock_wall().us / 60000000),
+                       id);
+    putting->ids[at] = id;
+    putting->messages--; /* mostly it is not queued */
     return OK;
 }
 
@@ -244,7 +281,8 @@ static void putting_try(Putting *putting, const TelegramOutbox *outbox, Telegram
 
     put->error     = (Error){0};
     putting->first = putting->count;
-    if (putting_fill(putting, outbox, put, arena, &put->error) == OK)
+    if (putting_fill(putting, outbox, put, arena, &put->error) == OK &&
+        putting_busy(putting, outbox, put, arena, &put->error) == OK)
         return;
     putting->count    = putting->first;
     putting->messages = messages;
@@ -262,7 +300,7 @@ ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, TelegramPut *puts,
     *ret_refused = 0;
     for (int i = 0; i < count; i++)
         items += puts[i].count;
-    putting = putting_new(arena, items);
+    putting = putting_new(arena, items, count);
     for (int i = 0; i < count; i++)
         putting_try(&putting, outbox, &puts[i], arena);
     if (putting.count == 0)
@@ -286,4 +324,11 @@ ErrorCode telegram_reference_find(Tx *tx, int64_t bot_id, int64_t chat_id, int64
 {
     return db_get_text(tx, sql_telegram_reference, DB_ARGS(db_i64(bot_id), db_i64(chat_id), db_i64(message_id)),
                        ret_reference, reterr);
+}
+
+ErrorCode telegram_message_about(Tx *tx, int64_t bot_id, int64_t chat_id, const char *reference,
+                                 int64_t *ret_message_id, Error *reterr)
+{
+    return db_get_i64(tx, sql_telegram_about, DB_ARGS(db_i64(bot_id), db_i64(chat_id), db_text(reference)),
+                      ret_message_id, reterr);
 }

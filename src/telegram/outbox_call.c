@@ -89,6 +89,7 @@ ErrorCode outbox_call(TelegramBot *bot, const TelegramOutgoing *item, Deadline d
         {"parse_mode", html ? "HTML" : NULL},
         {"reply_parameters", is_edit ? NULL : write_reply(item, arena), .is_json = true},
         {"reply_markup", write_keyboard(item, arena), .is_json = true},
+        {"link_preview_options", has_file ? NULL : "{\"is_disabled\":true}", .is_json = true},
         {"disable_notification", item->is_silent ? "true" : NULL, .is_json = true},
         {NULL}
     };

@@ -8,7 +8,8 @@
  *     no answer, 5xx              again after 1, 2, 4 ... 60 s: it may come twice used up, TELEGRAM_ATTEMPTS
  *     400 with a new chat id      now, to that chat                               -
  *     400 no such topic           now, outside of it                              -
- *     400 no message to replace   now, as a new message                           -
+ *     400 no message to replace,  now, as a new message                           -
+ *       or to edit, if it is first
  *     401, 404 without a method   later: the token is wrong, not the message      not used up
  *     any other 4xx               given up: it would be refused again             -
  *
@@ -102,8 +103,9 @@ static ErrorCode turn_ask(const Sending *sending, Turn *ret_turn, Error *reterr)
                                db_i32(WAIT_MS_MAX)),
                        &turn_shape, ret_turn, reterr);
     return db_call(options->pool, &tx, sql_telegram_pace,
-                   DB_ARGS(db_i64(bot), db_i64(sending->item.chat_id), db_i32(options->chat_ms),
-                           db_i32(options->group_max), db_i32(options->all_max), db_i32(WAIT_MS_MAX)),
+                   DB_ARGS(db_i64(bot), db_i64(sending->item.chat_id), db_bool(sending->item.is_first),
+                           db_i32(options->chat_ms), db_i32(options->group_max), db_i32(options->all_max),
+                           db_i32(WAIT_MS_MAX)),
                    &turn_shape, ret_turn, reterr);
 }
 
@@ -155,6 +157,28 @@ static bool turn_take(Sending *sending)
     return true;
 }
 
+/* The bot's own messages have their files in a table of its own. false: it has been released. */
+static bool file_find(Sending *sending, const char **ret_file)
+{
+    const char *type = sending->job->command->type;
+    TxOptions tx = {.name = "file", .deadline = deadline_in_ms(QUERY_MS), .arena = sending->job->arena, .keyed = true};
+    Error     error = {0};
+    char     *file;
+
+    *ret_file = NULL;
+    if (strcmp(type, telegram_method_types[TELEGRAM_PHOTO]) != 0 &&
+        strcmp(type, telegram_method_types[TELEGRAM_DOCUMENT]) != 0)
+        return true;
+    if (db_call(sending->outbox->options.pool, &tx, sql_telegram_file,
+                DB_ARGS(db_i64(sending->outbox->bot_id), db_uuid(sending->job->command->command_id)), &db_text_shape,
+                &file, &error) != OK) {
+        sending_release(sending, &error);
+        return false;
+    }
+    *ret_file = file;
+    return true;
+}
+
 /* Find the message whose place this one takes. false: it has been released, or is done. */
 static bool replaced_find(Sending *sending)
 {
@@ -183,6 +207,32 @@ static bool replaced_find(Sending *sending)
         item->message_id      = id;
     }
     return true;
+}
+
+/* An edit need not be sent if a later one of the same message waits. true: this one has been released, or is done. */
+static bool edit_is_over(Sending *sending)
+{
+    TxOptions tx    = {.name     = "superseded",
+                       .deadline = deadline_in_ms(QUERY_MS),
+                       .arena    = sending->job->arena,
+                       .keyed    = true};
+    Error     error = {0};
+    int64_t   is_over;
+
+    if (sending->item.method != TELEGRAM_EDIT || sending->item.replaces)
+        return false;
+    if (db_call(sending->outbox->options.pool, &tx, sql_telegram_superseded,
+                DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->job->command->id),
+                        db_i64(sending->item.message_id)),
+                &db_i64_shape, &is_over, &error) != OK) {
+        sending_release(sending, &error);
+        return true;
+    }
+    if (is_over)
+        sending->settle->outcome = OUTCOME_COMPLETE;
+    /* What an edit confirms must be said, if not there then in a message of its own. */
+    sending->is_replacing = sending->item.is_first;
+    return is_over != 0;
 }
 
 /* ---- what an answer means ---- */
@@ -295,8 +345,7 @@ static bool on_refused(Sending *sending, const Error *error)
         sending->item.thread_id = 0;
         return true;
     }
-    if (sending->is_replacing && (strstr(answer->description, "message to edit not found") ||
-                                  strstr(answer->description, "message can't be edited"))) {
+    if (sending->is_replacing && answer->status == 400 && !strstr(answer->description, "message is not modified")) {
         sending->item.method     = TELEGRAM_SEND;
         sending->item.message_id = 0;
         sending->is_replacing    = false;
@@ -346,17 +395,21 @@ static bool sending_judge(Sending *sending, ErrorCode code, const Error *error)
 
 void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle)
 {
-    Sending sending = {.outbox = (TelegramOutbox *)handler, .job = job, .settle = ret_settle};
-    Error   error   = {0};
-    bool    again   = true;
-    bool    taken   = false; /* the turn of chat */
-    int64_t chat    = 0;
+    Sending     sending = {.outbox = (TelegramOutbox *)handler, .job = job, .settle = ret_settle};
+    Error       error   = {0};
+    bool        again   = true;
+    bool        taken   = false; /* the turn of chat */
+    int64_t     chat    = 0;
+    const char *file;
 
-    if (telegram_outgoing_read(job->command->type, job->command->payload, job->arena, &sending.item, &error) != OK) {
+    if (!file_find(&sending, &file))
+        return;
+    if (telegram_outgoing_read(job->command->type, job->command->payload, file, job->arena, &sending.item, &error) !=
+        OK) {
         sending_give_up(&sending, arena_text(job->arena, error.text));
         return;
     }
-    if (!replaced_find(&sending))
+    if (!replaced_find(&sending) || edit_is_over(&sending))
         return;
     for (int i = 0; again && i < CALLS_MAX; i++) {
         /* A message that was refused has used up no turn of its chat. */

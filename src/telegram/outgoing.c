@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/uuid.h"
 #include "base/writer.h"
+#include "telegram/markup.h"
 #include "telegram/wire.h"
 
 #define HTML_BYTES_MAX   ((size_t)256 << 10)
@@ -160,6 +161,8 @@ ErrorCode telegram_outgoing_write(const TelegramOutgoing *item, Arena *arena, co
     write_buttons(&writer, item);
     write_flag(&writer, "alert", item->is_alert);
     write_flag(&writer, "silent", item->is_silent);
+    write_flag(&writer, "first", item->is_first);
+    write_flag(&writer, "busy", item->is_busy);
     write_text(&writer, "reference", item->reference);
     if (has_file(item))
         write_file(&writer, item, arena);
@@ -171,6 +174,26 @@ ErrorCode telegram_outgoing_write(const TelegramOutgoing *item, Arena *arena, co
 }
 
 /* ---- reading ---- */
+
+size_t telegram_outgoing_units_max(TelegramMethod method)
+{
+    if (method == TELEGRAM_ANSWER)
+        return TELEGRAM_ANSWER_MAX;
+    return method == TELEGRAM_PHOTO || method == TELEGRAM_DOCUMENT ? TELEGRAM_CAPTION_MAX : TELEGRAM_TEXT_MAX;
+}
+
+/* The outbox splits or shortens what the bot says; an application must not lose the end of a text without an error. */
+static ErrorCode units_check(const TelegramOutgoing *item, Error *reterr)
+{
+    size_t most = telegram_outgoing_units_max(item->method), units;
+
+    if (!item->html || item->method == TELEGRAM_ANSWER)
+        return OK;
+    units = telegram_html_units(item->html);
+    return units <= most
+               ? OK
+               : fail(reterr, ERR_LIMIT, "text must have at most %zu UTF-16 units without tags, got %zu", most, units);
+}
 
 static void read_buttons(const char *rows, Arena *arena, TelegramOutgoing *item)
 {
@@ -204,8 +227,8 @@ static void read_file(const char *text, Arena *arena, TelegramOutgoing *item)
         item->file = bytes;
 }
 
-ErrorCode telegram_outgoing_read(const char *type, const char *payload, Arena *arena, TelegramOutgoing *ret_item,
-                                 Error *reterr)
+ErrorCode telegram_outgoing_read(const char *type, const char *payload, const char *file, Arena *arena,
+                                 TelegramOutgoing *ret_item, Error *reterr)
 {
     TelegramOutgoing item = {.method = TELEGRAM_METHOD_COUNT};
     size_t           size = strlen(payload);
@@ -229,11 +252,14 @@ ErrorCode telegram_outgoing_read(const char *type, const char *payload, Arena *a
     item.html        = wire_text(wire_member(json, "text"), arena);
     item.is_alert    = wire_true(wire_member(json, "alert"));
     item.is_silent   = wire_true(wire_member(json, "silent"));
+    item.is_first    = wire_true(wire_member(json, "first"));
+    item.is_busy     = wire_true(wire_member(json, "busy"));
     item.reference   = wire_text(wire_member(json, "reference"), arena);
     item.file_name   = wire_text(wire_member(json, "file_name"), arena);
     read_buttons(wire_member(json, "buttons"), arena, &item);
-    read_file(wire_text(wire_member(json, "file"), arena), arena, &item);
+    read_file(file ? file : wire_text(wire_member(json, "file"), arena), arena, &item);
     TRY(outgoing_check(&item, reterr));
+    TRY(units_check(&item, reterr));
     *ret_item = item;
     return OK;
 }

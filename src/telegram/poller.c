@@ -108,6 +108,26 @@ void poller_step_back(TelegramPoller *poller)
     lease_release(poller);
 }
 
+/* ---- another program with the token ---- */
+
+void poller_conflict(TelegramPoller *poller)
+{
+    metric_add(&telegram_metrics.conflicts, 1);
+    poller->conflicts[poller->conflicts_count++ % POLLER_CONFLICTS_MAX] = clock_mono();
+    poller_conflicts_show(poller);
+}
+
+void poller_conflicts_show(TelegramPoller *poller)
+{
+    int  known  = poller->conflicts_count < POLLER_CONFLICTS_MAX ? poller->conflicts_count : POLLER_CONFLICTS_MAX;
+    int  recent = 0;
+    Mono now    = clock_mono();
+
+    for (int i = 0; i < known; i++)
+        recent += mono_ms_between(poller->conflicts[i], now) < POLLER_CONFLICTS_MS;
+    metric_set(&telegram_metrics.conflicts_recent, recent);
+}
+
 /* ---- threads ---- */
 
 bool poller_is_stopped(TelegramPoller *poller)
@@ -179,8 +199,10 @@ static void *loop_run(void *context)
     while (!poller_is_stopped(poller)) {
         int term = term_wait(poller);
 
-        if (term == 0)
+        if (term == 0) {
+            poller_conflicts_show(poller);
             continue;
+        }
         if (term != poller->term_ready) {
             poller->offset      = 0;
             poller->steps_done  = 0;
@@ -189,6 +211,7 @@ static void *loop_run(void *context)
             poller->is_started  = false;
             poller->term_ready  = term;
         }
+        poller_conflicts_show(poller);
         poller_term_start(poller);
         poller_prune(poller);
         if (poller->options.is_webhook)

@@ -8,6 +8,9 @@
 #include "base/uuid.h"
 #include "telegram/poller.h"
 
+#define POLLER_CONFLICTS_MAX 16
+#define POLLER_CONFLICTS_MS  600000
+
 struct TelegramPoller {
     TelegramPollerOptions options;
     char                  holder[UUID_TEXT_SIZE];
@@ -29,6 +32,8 @@ struct TelegramPoller {
     bool     is_started; /* all are done */
     bool     is_failing; /* the last updates could not be stored */
     Mono     prune_at;
+    Mono     conflicts[POLLER_CONFLICTS_MAX]; /* the last ones, a ring */
+    int      conflicts_count;
 };
 
 /* Until the deadline, or the poller is stopped. */
@@ -42,6 +47,10 @@ void poller_step_back(TelegramPoller *poller);
 void poller_term_start(TelegramPoller *poller);
 /* One poll and its storing. */
 void poller_poll(TelegramPoller *poller);
+/* Another program polls with the same token: remember it. */
+void poller_conflict(TelegramPoller *poller);
+/* Say how many conflicts there were lately. */
+void poller_conflicts_show(TelegramPoller *poller);
 /* Rows that are too old. */
 void poller_prune(TelegramPoller *poller);
 

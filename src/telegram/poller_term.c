@@ -167,7 +167,7 @@ static void on_conflict(TelegramPoller *poller, const TelegramAnswer *answer, co
 
     if (!poller_is_held(poller) && !strstr(answer->description, "webhook"))
         return; /* another process of ours has the lease, and polls */
-    metric_add(&telegram_metrics.conflicts, 1);
+    poller_conflict(poller);
     if (!strstr(answer->description, "webhook")) {
         log_error(LOG_WARN, "telegram", "another program polls with the same token: stepping back", error);
         poller_step_back(poller);

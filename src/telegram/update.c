@@ -262,18 +262,27 @@ static void parse_member(const char *json, Arena *arena, TelegramUpdate *update)
     update->member        = member;
 }
 
+static const struct {
+    const char        *name;
+    TelegramUpdateKind kind;
+} kinds[] = {
+    {"message",        TELEGRAM_MESSAGE       },
+    {"edited_message", TELEGRAM_EDITED_MESSAGE},
+    {"callback_query", TELEGRAM_CALLBACK      },
+    {"chat_member",    TELEGRAM_MEMBER        },
+    {"my_chat_member", TELEGRAM_MY_MEMBER     },
+};
+
+static const char *kind_name(TelegramUpdateKind kind)
+{
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (kinds[i].kind == kind)
+            return kinds[i].name;
+    return NULL;
+}
+
 static void parse_kind(const char *json, Arena *arena, TelegramUpdate *update)
 {
-    static const struct {
-        const char        *name;
-        TelegramUpdateKind kind;
-    } kinds[] = {
-        {"message",        TELEGRAM_MESSAGE       },
-        {"edited_message", TELEGRAM_EDITED_MESSAGE},
-        {"callback_query", TELEGRAM_CALLBACK      },
-        {"chat_member",    TELEGRAM_MEMBER        },
-        {"my_chat_member", TELEGRAM_MY_MEMBER     },
-    };
     const char *content = NULL;
 
     for (size_t i = 0; i < COUNT(kinds) && !content; i++) {
@@ -326,57 +335,116 @@ static void members_copy(Writer *writer, const char *json, const char *const *na
     }
 }
 
-static void message_copy(Writer *writer, const char *name, const char *json, bool with_text, Arena *arena)
+/* What of a message is read besides who wrote it where. */
+typedef enum { PART_AUTHOR, PART_TEXT, PART_KEYBOARD } Part;
+
+static void message_copy(Writer *writer, const char *name, const char *json, Part part, Arena *arena)
 {
-    static const char *const about[] = {"message_id",
-                                        "date",
-                                        "chat",
-                                        "from",
-                                        "sender_chat",
-                                        "message_thread_id",
-                                        "is_topic_message",
-                                        "forward_date",
-                                        "new_chat_members",
-                                        "left_chat_member",
-                                        "forward_from",
-                                        "migrate_to_chat_id",
-                                        "migrate_from_chat_id",
-                                        NULL};
-    static const char *const text[]  = {"text", "entities", "caption", "caption_entities", NULL};
-    const char              *reply   = wire_member(json, "reply_to_message");
+    static const char *const about[]    = {"message_id",
+                                           "date",
+                                           "chat",
+                                           "from",
+                                           "sender_chat",
+                                           "message_thread_id",
+                                           "is_topic_message",
+                                           "forward_date",
+                                           "new_chat_members",
+                                           "left_chat_member",
+                                           "forward_from",
+                                           "migrate_to_chat_id",
+                                           "migrate_from_chat_id",
+                                           NULL};
+    static const char *const text[]     = {"text", "entities", "caption", "caption_entities", NULL};
+    static const char *const keyboard[] = {"reply_markup", NULL};
+    const char              *reply      = wire_member(json, "reply_to_message");
 
     writer_object(writer, name);
     members_copy(writer, json, about, arena);
     if (wire_member(json, "forward_origin") || wire_member(json, "forward_from_chat"))
         writer_bool(writer, "forward_origin", true); /* that it was forwarded, not from where */
-    if (with_text)
+    if (part == PART_TEXT)
         members_copy(writer, json, text, arena);
+    if (part == PART_KEYBOARD)
+        members_copy(writer, json, keyboard, arena);
     if (reply && *reply == '{' && strcmp(name, "reply_to_message") != 0)
-        message_copy(writer, "reply_to_message", reply, /* with_text= */ false, arena);
+        message_copy(writer, "reply_to_message", reply, PART_AUTHOR, arena);
+    writer_end(writer);
+}
+
+/* With the keyboard of the message, which says whether the press is one of its buttons. */
+static void callback_copy(Writer *writer, const char *json, Arena *arena)
+{
+    static const char *const about[] = {"id", "from", "data", NULL};
+    const char              *message = wire_member(json, "message");
+
+    writer_object(writer, "callback_query");
+    members_copy(writer, json, about, arena);
+    if (message && *message == '{')
+        message_copy(writer, "message", message, PART_KEYBOARD, arena);
+    writer_end(writer);
+}
+
+static void member_copy(Writer *writer, const char *name, const char *json, Arena *arena)
+{
+    static const char *const about[]    = {"chat", "from", "date", NULL};
+    static const char *const standing[] = {"user", "status", "is_member", NULL};
+    static const char *const sides[]    = {"old_chat_member", "new_chat_member"};
+
+    writer_object(writer, name);
+    members_copy(writer, json, about, arena);
+    for (size_t i = 0; i < COUNT(sides); i++) {
+        const char *side = wire_member(json, sides[i]);
+
+        if (!side || *side != '{')
+            continue;
+        writer_object(writer, sides[i]);
+        members_copy(writer, side, standing, arena);
+        writer_end(writer);
+    }
     writer_end(writer);
 }
 
 const char *telegram_update_reduce(const TelegramUpdate *update, const char *json, Arena *arena)
 {
-    const char *name   = update->kind == TELEGRAM_EDITED_MESSAGE ? "edited_message" : "message";
-    const char *object = wire_open(json), *content = wire_member(object, name);
-    bool        with_text;
+    const char *name   = kind_name(update->kind);
+    const char *object = wire_open(json), *content = name ? wire_member(object, name) : NULL;
     Text        text;
     Writer      writer;
 
-    if (update->kind != TELEGRAM_MESSAGE && update->kind != TELEGRAM_EDITED_MESSAGE && update->kind != TELEGRAM_OTHER)
-        return json;
-    with_text = update->kind == TELEGRAM_MESSAGE && is_command(update->message);
-    if (with_text && !wire_member(content, "reply_to_message"))
-        return json;
     text_init(&text, arena, TEXT_MAX_BODY);
     writer_open(&writer, &text);
     writer_object(&writer, NULL);
     writer_i64(&writer, "update_id", update->id);
-    if (update->message)
-        message_copy(&writer, name, content, with_text, arena);
+    if (update->kind == TELEGRAM_CALLBACK)
+        callback_copy(&writer, content, arena);
+    else if (update->member)
+        member_copy(&writer, name, content, arena);
+    else if (update->message)
+        message_copy(&writer, name, content,
+                     update->kind == TELEGRAM_MESSAGE && is_command(update->message) ? PART_TEXT : PART_AUTHOR, arena);
     writer_end(&writer);
     return text_is_full(&text) ? json : text_string(&text);
+}
+
+TelegramUse telegram_update_use(const TelegramUpdate *update)
+{
+    const TelegramMessage *message = update->message;
+
+    switch (update->kind) {
+    case TELEGRAM_CALLBACK:
+    case TELEGRAM_MEMBER:
+    case TELEGRAM_MY_MEMBER:
+        return TELEGRAM_USE_WHOLE;
+    case TELEGRAM_MESSAGE:
+        return is_command(message) || message->members_new_count || message->member_left || message->migrate_to ||
+                       message->migrate_from
+                   ? TELEGRAM_USE_WHOLE
+                   : TELEGRAM_USE_AUTHOR;
+    case TELEGRAM_EDITED_MESSAGE:
+    case TELEGRAM_OTHER:
+        break;
+    }
+    return TELEGRAM_USE_NONE;
 }
 
 int64_t telegram_update_chat(const TelegramUpdate *update)

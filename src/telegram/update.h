@@ -115,9 +115,13 @@ typedef struct {
 /* ERR_INVALID: not JSON, no object, or without an update_id from 1. ERR_LIMIT: too large for the arena. */
 must_check ErrorCode telegram_update_parse(const char *json, size_t size, Arena *arena, TelegramUpdate *ret_update,
                                            Error *reterr);
-/* What of its JSON has to be stored: of messages that are no command, of edits and of answered messages neither text nor media, of kinds that
- * are not read the id alone. Parsed again it is the same update without them. The JSON itself, where all of it is needed. */
+/* What of its JSON has to be stored: the members that are read, and no others. Of messages that are no command, of edits, of messages with a
+ * button and of answered messages that is neither text nor media, of kinds that are not read the id alone. Parsed again it is the same update. */
 const char *telegram_update_reduce(const TelegramUpdate *update, const char *json, Arena *arena);
+/* Is it something to handle: a command, a press, or news about members and chats? Of other messages only who wrote them counts, of the rest
+ * nothing. */
+typedef enum { TELEGRAM_USE_NONE, TELEGRAM_USE_AUTHOR, TELEGRAM_USE_WHOLE } TelegramUse;
+TelegramUse telegram_update_use(const TelegramUpdate *update);
 /* The chat that it belongs to, 0: none. Updates of one chat are handled in order. */
 int64_t telegram_update_chat(const TelegramUpdate *update);
 

@@ -1,8 +1,8 @@
 /*
  * ledger.c - see ledger.h. The thread that runs a batch writes each item's texts into that item's arena: its owner is waiting.
  *
- * Two combiners: `posts` for new operations, `retries` for deferred ones. Operations on a wallet that was found locked within the last
- * LOCKED_MS go to `retries` directly, so that `posts` does not wait for it again.
+ * Two combiners for single operations: `posts` for new ones, `retries` for deferred ones. Operations on a wallet that was found locked
+ * within the last LOCKED_MS go to `retries` directly, so that `posts` does not wait for it again.
  */
 #include "wallet/ledger.h"
 
@@ -11,82 +11,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/sync.h"
-#include "pg/combiner.h"
+#include "wallet/ledger_internal.h"
 
 #define BATCH_BYTES_MAX ((size_t)16 << 20) /* of metadata in one batch */
 #define BYTES_FACTOR    8
-#define LOCKED_MAX      64  /* wallets remembered as locked */
-#define LOCKED_MS       300 /* for how long: somewhat longer than a round of retries takes to find it locked again */
 
 #define RETRY_LEFT_MS 250 /* a try that the deadline cuts off would end in doubt: not begun with less */
-
-/* A wallet, by the hash of its owner, that was found locked. A collision only defers an operation that could have run. */
-typedef struct {
-    uint64_t owner;
-    Mono     at; /* .ns 0: none */
-} Locked;
-
-struct Ledger {
-    Pool     *pool;
-    Combiner *posts, *retries, *reads;
-    Mutex     mutex; /* guards locked */
-    Locked    locked[LOCKED_MAX];
-};
-
-/* ---- locked wallets ---- */
-
-static uint64_t owner_hash(const char *owner)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-
-    for (; *owner; owner++)
-        hash = (hash ^ (unsigned char)*owner) * 1099511628211u;
-    return hash;
-}
-
-/* Under the mutex: this wallet, else where it would be put. */
-static Locked *locked_find(Ledger *ledger, uint64_t owner)
-{
-    Locked *oldest = ledger->locked;
-
-    for (int i = 0; i < LOCKED_MAX; i++) {
-        if (ledger->locked[i].owner == owner)
-            return &ledger->locked[i];
-        if (mono_before(ledger->locked[i].at, oldest->at))
-            oldest = &ledger->locked[i];
-    }
-    return oldest;
-}
-
-static void locked_add(Ledger *ledger, const char *owner)
-{
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&ledger->mutex);
-    uint64_t                    hash = owner ? owner_hash(owner) : 0;
-
-    if (owner)
-        *locked_find(ledger, hash) = (Locked){hash, clock_mono()};
-}
-
-/* Under the mutex. */
-static bool owner_is_locked(Ledger *ledger, const char *owner, Mono since)
-{
-    uint64_t      hash   = owner ? owner_hash(owner) : 0;
-    const Locked *locked = owner ? locked_find(ledger, hash) : NULL;
-
-    return locked && locked->owner == hash && locked->at.ns != 0 && !mono_before(locked->at, since);
-}
-
-/* Was one of its wallets found locked at or after `since`? */
-static bool post_is_locked(Ledger *ledger, const WalletItem *item, Mono since)
-{
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&ledger->mutex);
-    bool locked = owner_is_locked(ledger, item->owner, since) || owner_is_locked(ledger, item->other, since);
-
-    for (int i = 0; i < item->legs.count && !locked; i++)
-        locked = owner_is_locked(ledger, item->legs.list[i].owner, since);
-    return locked;
-}
 
 /* ---- posting ---- */
 
@@ -99,11 +29,11 @@ static int post_keys(const void *post, uint64_t *ret_keys)
     if (item->ref)
         return -1;
     if (item->owner)
-        ret_keys[count++] = owner_hash(item->owner);
+        ret_keys[count++] = locked_hash(item->owner);
     if (item->other)
-        ret_keys[count++] = owner_hash(item->other);
+        ret_keys[count++] = locked_hash(item->other);
     for (int i = 0; i < item->legs.count; i++)
-        ret_keys[count++] = owner_hash(item->legs.list[i].owner);
+        ret_keys[count++] = locked_hash(item->legs.list[i].owner);
     return count;
 }
 static_assert(WALLET_LEGS_MAX + 2 <= COMBINER_KEYS_MAX, "an operation names at most so many wallets");
@@ -124,11 +54,6 @@ static void texts_keep(WalletItem *item, Arena *arena)
         item->posted_asset = arena_text(arena, item->posted_asset);
 }
 
-static bool error_is_lock(const Error *error)
-{
-    return error->code == ERR_BUSY && strcmp(error->sqlstate, "55P03") == 0;
-}
-
 /* Those whose wallets were not found locked since they were submitted: when a batch is run again in halves, one operation waits
  * for the lock and the others on the same wallet need not. */
 static int posts_choose(Ledger *ledger, void **posts, int count, LedgerPost **ret_chosen)
@@ -138,7 +63,7 @@ static int posts_choose(Ledger *ledger, void **posts, int count, LedgerPost **re
     for (int i = 0; i < count; i++) {
         LedgerPost *post = posts[i];
 
-        post->skipped = post_is_locked(ledger, post->item, post->submitted);
+        post->skipped = locked_has(&ledger->locked, post->item, post->submitted);
         if (!post->skipped)
             ret_chosen[chosen++] = post;
     }
@@ -158,7 +83,7 @@ static ErrorCode posts_run_unlocked(Ledger *ledger, LedgerPost **posts, WalletIt
     for (int i = 0; i < count; i++) {
         posts[i]->skipped = wallet_is_locked(items[i]);
         if (posts[i]->skipped)
-            locked_add(ledger, items[i]->posted_owner);
+            locked_add(&ledger->locked, items[i]->posted_owner);
         texts_keep(items[i], posts[i]->arena);
     }
     return OK;
@@ -197,8 +122,8 @@ static void post_prepare(Ledger *ledger, LedgerPost *post)
 static Combiner *post_route(Ledger *ledger, LedgerPost *post)
 {
     post_prepare(ledger, post);
-    return post_is_locked(ledger, post->item, mono_plus_ms(post->submitted, -LOCKED_MS)) ? ledger->retries
-                                                                                         : ledger->posts;
+    return locked_has(&ledger->locked, post->item, mono_plus_ms(post->submitted, -LOCKED_MS)) ? ledger->retries
+                                                                                              : ledger->posts;
 }
 
 /* It did not get its lock, so nothing was written, and there is time for another try. */
@@ -328,7 +253,7 @@ Ledger *ledger_new(Pool *pool)
     pool_status(pool, &status);
     share        = combiner_share(status.size_max, 4);
     ledger->pool = pool;
-    mutex_init(&ledger->mutex);
+    locked_init(&ledger->locked);
     /* Two at a time, on different wallets: so neither waits for the other, and PostgreSQL uses two cores (docs/benchmarks.md). */
     ledger->posts   = combiner_new(&(CombinerOptions){.run        = posts_run,
                                                       .context    = ledger,
@@ -344,14 +269,16 @@ Ledger *ledger_new(Pool *pool)
                                                       .weigh      = post_weigh,
                                                       .weight_max = BATCH_BYTES_MAX});
     ledger->reads   = combiner_new(&(CombinerOptions){.run = reads_run, .context = ledger, .slots_max = share});
+    ledger->batches = lock_calls_new(share);
     return ledger;
 }
 
 void ledger_free(Ledger *ledger)
 {
+    lock_calls_free(ledger->batches);
     combiner_free(ledger->posts);
     combiner_free(ledger->retries);
     combiner_free(ledger->reads);
-    mutex_done(&ledger->mutex);
+    locked_done(&ledger->locked);
     free(ledger);
 }

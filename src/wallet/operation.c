@@ -34,7 +34,7 @@
 #define ROW_metadata(field, need) \
     {field, FIELD_JSON, AT(metadata), .required = need, .help = "an object of at most 65536 bytes, stored with the transaction"},
 #define ROW_KEY() \
-    {"txn_id", FIELD_UUID, AT(txn_id), .help = "idempotency key, chosen by the client: posting twice with the same key posts once; over HTTP also as the header Idempotency-Key"},
+    {"txn_id", FIELD_UUID, AT(txn_id), .help = "idempotency key, chosen by the client: posting twice with the same key posts once. Required, over HTTP here or in the header Idempotency-Key"},
 #define REQUIRED(argument, field) ROW_##argument(field, true)
 #define OPTIONAL(argument, field) ROW_##argument(field, false)
 /* clang-format on */

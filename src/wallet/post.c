@@ -432,10 +432,15 @@ static size_t items_bytes(WalletItem *const *items, int count)
     return bytes;
 }
 
-ErrorCode wallet_post_many(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, bool atomic,
-                           int *ret_refused, Error *reterr)
+ErrorCode wallet_post_many(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, WalletItem **items, int count,
+                           bool atomic, int *ret_refused, Error *reterr)
 {
-    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
+    TxOptions options = {.name     = "wallet_post",
+                         .deadline = deadline,
+                         .lock_ms  = lock_ms,
+                         .arena    = arena,
+                         .keyed    = true,
+                         .prepare  = true};
     Many      many    = {.items = items, .count = count, .atomic = atomic, .refused = -1};
     ErrorCode code;
 
@@ -456,4 +461,24 @@ ErrorCode wallet_post_many(Pool *pool, Deadline deadline, Arena *arena, WalletIt
         verdicts_count(items, count);
     /* Taken back because of a verdict: that is an answer, and not a failure. */
     return code == ERR_CONFLICT && many.atomic && many.refused >= 0 ? OK : code;
+}
+
+ErrorCode wallet_locked(Pool *pool, Deadline deadline, Arena *arena, WalletItem *const *items, int count,
+                        const char ***ret_owners, int *ret_count, Error *reterr)
+{
+    TxOptions    options = {.name = "wallet_locked", .deadline = deadline, .arena = arena};
+    const char **owners  = arena_array(arena, const char *, 2 * (size_t)count);
+    int          named   = 0;
+    void        *rows;
+
+    for (int i = 0; i < count; i++) {
+        if (items[i]->owner)
+            owners[named++] = items[i]->owner;
+        if (items[i]->other)
+            owners[named++] = items[i]->other;
+    }
+    TRY(db_call_many(pool, &options, sql_wallet_locked, DB_ARGS(db_texts(arena, owners, named)), &db_text_shape, &rows,
+                     ret_count, reterr));
+    *ret_owners = rows;
+    return OK;
 }

@@ -64,8 +64,12 @@ bool                 wallet_is_locked(const WalletItem *item);
 must_check ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr);
 /* As wallet_post(), for up to WALLET_BATCH_MAX items. A repeated key is compared here: its later items get the verdict of the first.
  * atomic: all or none. If one is refused, none is posted and no refusal is kept: *ret_refused is the position of the first, refused items
- * have their own error, and the others one that names that item. -1: all were posted. */
-must_check ErrorCode wallet_post_many(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
-                                      bool atomic, int *ret_refused, Error *reterr);
+ * have their own error, and the others one that names that item. -1: all were posted. lock_ms: how long a locked wallet is waited for, then
+ * ERR_BUSY with 55P03; 0: until the deadline. */
+must_check ErrorCode wallet_post_many(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, WalletItem **items,
+                                      int count, bool atomic, int *ret_refused, Error *reterr);
+/* Of the wallets that the items name, the owners of those that another transaction has locked now. */
+must_check ErrorCode wallet_locked(Pool *pool, Deadline deadline, Arena *arena, WalletItem *const *items, int count,
+                                   const char ***ret_owners, int *ret_count, Error *reterr);
 
 #endif

@@ -34,7 +34,7 @@ typedef struct {
 } VerifyReport;
 
 /* The return value is about the run; findings are in the report. A verification without findings is remembered for
- * the next incremental one. */
+ * the next incremental one if the login is an admin. */
 must_check ErrorCode wallet_verify(Pool *pool, const VerifyOptions *options, Deadline deadline, Arena *arena,
                                    VerifyReport *ret_report, Error *reterr);
 

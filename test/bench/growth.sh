@@ -117,7 +117,7 @@ cost "list 100 completed" 100 "select count(*) from pawl.command_list('shop', 'C
 cost "list 100 failed (none)" 1 "select count(*) from pawl.command_list('shop', 'FAILED', null, null, 100)"
 cost "audit of one" 1 "select count(*) from pawl.audit where id = $count / 3"
 cost "backlog" 1 "select pawl.backlog()"
-cost "delete 10000 ended" 10000 "select pawl.prune_commands(10000, interval '0', null)"
+cost "delete 10000 ended" 10000 "select pawl.least_age_set('commands', '0'), pawl.prune_commands(10000, interval '0', null)"
 echo "### retention of the audit: a week of 20,000 commands"
 sql <<'SQL'
 select count(*) as rows from pawl.kept_audit;

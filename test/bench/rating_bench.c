@@ -114,7 +114,7 @@ static ErrorCode chart_body(Tx *tx, void *context, Error *reterr)
     series.count  = CHART_POINTS_MAX;
     for (int i = 0; i < CHART_POINTS_MAX; i++) /* of as many as there are, drawn again and again */
         series.points[i] = (ChartPoint){points[0].at + i * INT64_C(3600000000), points[i % count].rating};
-    return chart_draw("bench", &series, 1, tx->arena, &png, &size, reterr);
+    return chart_draw("bench", LANGUAGE_EN, &series, 1, tx->arena, &png, &size, reterr);
 }
 
 static int64_t timed(const char *name, TxBody *body, void *context)

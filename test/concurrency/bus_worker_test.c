@@ -89,7 +89,7 @@ TEST(workers_end_every_command_once_and_attempts_add_up)
         bus_send(bus, "mail", COMMANDS / 20);
         waker_notify(waker, "mail");
         /* These are leased to another worker: the one that holds them now loses them, and they are handled again. */
-        database_exec(bus->db, "update pawl.lease set token = nextval('pawl.lease_seq'), until = now() "
+        database_exec(bus->db, "update pawl.lease set token = pawl.lease_token(), until = now() "
                                "where id in (select id from pawl.lease order by id limit 3)");
     }
     WorkerCounts sum = workers_end(list);

@@ -11,12 +11,12 @@
 #include "pg/tx.h"
 #include "test/harness/test.h"
 
-static const char schema[] = "create table deed_kind (kind text primary key);"
-                             "insert into deed_kind values ('good');"
-                             "create table deed (caller int, number int,"
-                             "  kind text references deed_kind deferrable initially deferred,"
+static const char schema[] = "create table public.deed_kind (kind text primary key);"
+                             "insert into public.deed_kind values ('good');"
+                             "create table public.deed (caller int, number int,"
+                             "  kind text references public.deed_kind deferrable initially deferred,"
                              "  primary key (caller, number));"
-                             "create table deed_log (caller int, number int)";
+                             "create table public.deed_log (caller int, number int)";
 
 static PGresult *query(PGconn *conn, const char *sql)
 {
@@ -40,13 +40,13 @@ static ErrorCode deed_body(Tx *tx, void *context, Error *reterr)
     const Deed *deed    = context;
     int64_t     changed = 0;
 
-    TRY(db_run(tx, "insert into deed values ($1, $2, $3) on conflict do nothing",
+    TRY(db_run(tx, "insert into public.deed values ($1, $2, $3) on conflict do nothing",
                DB_ARGS(db_i32(deed->caller), db_i32(deed->number), db_text(deed->bad ? "bad" : "good")), &changed,
                reterr));
     if (changed == 0)
         return OK; /* the key is there: it was done before */
-    return db_run(tx, "insert into deed_log values ($1, $2)", DB_ARGS(db_i32(deed->caller), db_i32(deed->number)), NULL,
-                  reterr);
+    return db_run(tx, "insert into public.deed_log values ($1, $2)",
+                  DB_ARGS(db_i32(deed->caller), db_i32(deed->number)), NULL, reterr);
 }
 
 ErrorCode deed_do(Pool *pool, Deadline deadline, Deed deed, Error *reterr)
@@ -95,8 +95,8 @@ static void results_judge(const Results *results, int caller, const uint8_t *row
 Judgement deeds_judge(const char *url, const Results *const *lists, int callers)
 {
     PGconn   *conn            = PQconnectdb(url);
-    PGresult *log             = query(conn, "select caller, number from deed_log");
-    PGresult *keys            = query(conn, "select count(*) from deed");
+    PGresult *log             = query(conn, "select caller, number from public.deed_log");
+    PGresult *keys            = query(conn, "select count(*) from public.deed");
     uint8_t(*rows)[DEEDS_MAX] = calloc((size_t)callers, sizeof *rows);
     Judgement judgement       = {0};
 

@@ -139,7 +139,7 @@ TEST(commit_cut_a_thousand_times_is_never_reported_wrongly)
 static ErrorCode increment(Tx *tx, void *context, Error *reterr)
 {
     (void)context;
-    return db_run(tx, "update counter set n = n + 1", DB_NONE, NULL, reterr);
+    return db_run(tx, "update public.counter set n = n + 1", DB_NONE, NULL, reterr);
 }
 
 /* Without a key nobody can tell, and nothing is done a second time to find out. */
@@ -158,16 +158,16 @@ TEST(commit_cut_without_a_key_is_reported_as_unknown)
     Caller                              caller = {0};
     Error                               error  = {0};
 
-    database_exec(db, "create table counter (n int); insert into counter values (0)");
+    database_exec(db, "create table public.counter (n int); insert into public.counter values (0)");
     caller_open(&caller, 0, db);
     for (size_t i = 0; i < COUNT(cases); i++) {
         TxOptions options = {.name = "increment", .deadline = deadline_in_ms(DEADLINE_MS), .arena = arena};
 
-        database_exec(db, "update counter set n = 0");
+        database_exec(db, "update public.counter set n = 0");
         proxy_cut_commit(caller.proxy, cases[i].moment, 1);
         assert_code(ERR_UNKNOWN, tx_run(caller.pool, &options, increment, NULL, &error));
         assert_contains(error.text, "increment may have been done");
-        assert_int_equal(cases[i].counted, database_get_i64(db, "select n from counter"));
+        assert_int_equal(cases[i].counted, database_get_i64(db, "select n from public.counter"));
     }
     caller_close(&caller);
 }
@@ -188,10 +188,10 @@ TEST(commit_of_a_failed_transaction_is_not_reported_as_committed)
     Error                               error  = {0};
     TxOptions options = {.name = "careless", .deadline = deadline_in_ms(DEADLINE_MS), .arena = arena};
 
-    database_exec(db, "create table counter (n int); insert into counter values (0)");
+    database_exec(db, "create table public.counter (n int); insert into public.counter values (0)");
     caller_open(&caller, 0, db);
     assert_code(ERR_INTERNAL, tx_run(caller.pool, &options, fail_and_go_on, NULL, &error));
     assert_contains(error.text, "rolled back");
-    assert_int_equal(0, database_get_i64(db, "select n from counter"));
+    assert_int_equal(0, database_get_i64(db, "select n from public.counter"));
     caller_close(&caller);
 }

@@ -116,7 +116,7 @@ TEST(fault_loop_deed_is_done_once)
 static ErrorCode effect_insert(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
 {
     (void)context;
-    return db_run(tx, "insert into effect values ($1, $2)", DB_ARGS(db_text(key), db_jsonb(data)), NULL, reterr);
+    return db_run(tx, "insert into public.effect values ($1, $2)", DB_ARGS(db_text(key), db_jsonb(data)), NULL, reterr);
 }
 
 static ErrorCode put_scenario(Pool *pool, TestDatabase *db, long n, Error *reterr)
@@ -185,7 +185,7 @@ TEST(fault_loop_letter_has_one_effect)
     bool                                hit = true;
     long                                n   = 0;
 
-    database_exec(db, "create table effect (key text, data jsonb)");
+    database_exec(db, "create table public.effect (key text, data jsonb)");
     while (hit && ++n < FAULTS_MAX) {
         Pool     *pool = pool_open(db);
         ErrorCode code;
@@ -196,7 +196,7 @@ TEST(fault_loop_letter_has_one_effect)
         hit  = run_armed(step_scenario, pool, db, n, &code);
         assert_int_equal(OK, code);
         letter_await(pool, db, n);
-        assert_int_equal(1, count_of(db, "select count(*) from effect where key = 'k%ld'", n));
+        assert_int_equal(1, count_of(db, "select count(*) from public.effect where key = 'k%ld'", n));
         pool_close(pool);
     }
     assert_in_range(n - 1, 8, 40);

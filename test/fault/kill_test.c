@@ -51,7 +51,7 @@ TEST(kill_at_every_point_leaves_one_deed)
         int  status = child_run(db, i, cases[i].fault);
 
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        snprintf(sql, sizeof sql, "select count(*) from deed_log where number = %d", i);
+        snprintf(sql, sizeof sql, "select count(*) from public.deed_log where number = %d", i);
         assert_int_equal(cases[i].rows, database_get_i64(db, sql));
         assert_int_equal(0, child_run(db, i, NULL));
         assert_int_equal(1, database_get_i64(db, sql));

@@ -217,14 +217,14 @@ TEST(network_half_closed_is_reported_within_the_deadline)
 
 TEST(network_copy_is_refused_and_the_pool_goes_on)
 {
-    static const char *const copies[] = {"copy thing from stdin", "copy thing to stdout"};
+    static const char *const copies[] = {"copy public.thing from stdin", "copy public.thing to stdout"};
 
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
     scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
     Error                               error = {0};
 
-    database_exec(db, "create table thing (n int); insert into thing values (1)");
+    database_exec(db, "create table public.thing (n int); insert into public.thing values (1)");
     for (size_t i = 0; i < COUNT(copies); i++) {
         Question copy     = {copies[i], NULL};
         Question question = {"select 'well' as value", NULL};

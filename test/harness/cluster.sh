@@ -113,6 +113,12 @@ command_run() {
     return "$status"
 }
 
+# Of all programs that COMMAND ran, at least one must have had a test that PAWL_TEST names.
+filter_check() {
+    [[ -e $run/filter.missed && ! -e $run/filter.matched ]] || return 0
+    die "PAWL_TEST=\"${PAWL_TEST:-}\" is part of no test's name: nothing was tested"
+}
+
 [[ ${1:-} == run && $# -ge 2 ]] || usage
 shift
 bin=$(bin_find)
@@ -123,3 +129,4 @@ trap 'exit 143' TERM HUP
 cluster_start
 export PAWL_TEST_URL="postgresql://postgres@/postgres?host=$run&port=5432" PAWL_TEST_RUN=$run PAWL_TEST_BIN=$bin
 command_run "$@"
+filter_check

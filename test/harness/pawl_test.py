@@ -10,8 +10,8 @@
 
     main()
 
-Tests run in the order they are written and print TAP; PAWL_TEST=substring runs some of them. Nothing is skipped:
-without a cluster (PAWL_TEST_URL) or a program (PAWL_BIN) they fail. Whatever a test starts is stopped at the end of its
+Tests run in the order they are written and print TAP; PAWL_TEST=substring runs some of them, and one that matches none
+of them fails. Nothing is skipped: without a cluster (PAWL_TEST_URL) or a program (PAWL_BIN) they fail. Whatever a test starts is stopped at the end of its
 `with`.
 """
 import http.client
@@ -30,7 +30,9 @@ import traceback
 import urllib.parse
 from dataclasses import dataclass
 
-TIMEOUT_S = 180  # a machine may be slow and stall; what is waited for takes seconds
+TIMEOUT_S = 180  # for a command that works: a machine may be slow and stall
+FACT_S = 45      # for a fact or a response that takes seconds at most; wait_until() adds the time in which the machine did not run us
+NAP_S = 0.02
 READY = re.compile(r"pawl is ready on http://([^:/\s]+):(\d+)")
 
 
@@ -41,7 +43,7 @@ def setting(name):
     return os.environ[name]
 
 
-def wait_until(fact, timeout=TIMEOUT_S, what="the fact"):
+def wait_until(fact, timeout=FACT_S, what="the fact"):
     """Call fact() until it is true and return what it returned. Never sleep and hope: wait for something."""
     deadline = time.monotonic() + timeout
     while True:
@@ -50,7 +52,9 @@ def wait_until(fact, timeout=TIMEOUT_S, what="the fact"):
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout} s")
-        time.sleep(0.02)
+        before = time.monotonic()
+        time.sleep(NAP_S)
+        deadline += time.monotonic() - before - NAP_S
 
 
 # --- database ---
@@ -83,8 +87,10 @@ class Database:
     @staticmethod
     def template_name():
         if not Database.template:
-            Database.template = subprocess.run([setting("PAWL_TEST_TEMPLATE")], capture_output=True, text=True, check=True,
-                                               timeout=TIMEOUT_S * 3).stdout.strip()
+            done = subprocess.run([setting("PAWL_TEST_TEMPLATE")], capture_output=True, text=True, timeout=TIMEOUT_S * 3)
+            if done.returncode != 0:
+                raise AssertionError(done.stderr.strip())
+            Database.template = done.stdout.strip()
         return Database.template
 
     def __enter__(self):
@@ -185,7 +191,7 @@ class Server(Process):
         if wait:
             self.wait_ready()
 
-    def wait_started(self, timeout=TIMEOUT_S):
+    def wait_started(self, timeout=FACT_S):
         """It accepts requests, whatever it answers."""
         def ready():
             if not self.is_running():
@@ -195,7 +201,7 @@ class Server(Process):
         self.host, port = wait_until(ready, timeout, "serve says that it is ready").groups()
         self.port = int(port)
 
-    def wait_ready(self, timeout=TIMEOUT_S):
+    def wait_ready(self, timeout=FACT_S):
         self.wait_started(timeout)
         wait_until(lambda: self.http("GET", "/health/ready").status == 200, timeout, "/health/ready answers 200")
 
@@ -205,7 +211,7 @@ class Server(Process):
         state = "running" if code is None else f"ended with {code}"
         return f"serve is {state}, its last lines:\n" + "\n".join(self.stderr[-40:])
 
-    def http(self, method, path, body=None, token=None, headers=None, timeout=TIMEOUT_S):
+    def http(self, method, path, body=None, token=None, headers=None, timeout=FACT_S):
         """One request on a connection of its own. body: bytes as they are, anything else as JSON."""
         head = dict(headers or {})
         if token:
@@ -290,7 +296,7 @@ class Pawl:
             self.server.wait_ready()
         return self.server
 
-    def http(self, method, path, body=None, token=TOKEN, headers=None, timeout=TIMEOUT_S):
+    def http(self, method, path, body=None, token=TOKEN, headers=None, timeout=FACT_S):
         return self.server.http(method, path, body, token, headers, timeout)
 
     def stop(self, number=signal.SIGTERM, timeout=TIMEOUT_S):
@@ -342,10 +348,31 @@ def _diagnose(text):
         print("# " + line)
 
 
+def mark(name):
+    """Tell cluster.sh whether PAWL_TEST matched something."""
+    if "PAWL_TEST_RUN" in os.environ:
+        open(os.path.join(os.environ["PAWL_TEST_RUN"], "filter." + name), "w").close()
+
+
+def check_chosen(chosen, only):
+    """End a program none of whose tests were chosen: a typing error must not look like a success. meson runs many programs with one
+    PAWL_TEST, so there it is enough that one of them matched, and cluster.sh judges."""
+    if chosen or not only:
+        mark("matched")
+        return
+    words = f'"{only}" is part of no test\'s name'
+    if "PAWL_TEST_MANY" not in os.environ:
+        sys.exit(f"{words} in {sys.argv[0]}")
+    mark("missed")
+    print(f"1..0 # SKIP {words}")
+    sys.exit(0)
+
+
 def main():
     """Run what was collected; exit code 0 when all passed."""
     only = os.environ.get("PAWL_TEST", "")
     chosen = [function for function in _tests if only in function.__name__]
+    check_chosen(chosen, only)
     failed = 0
     print(f"1..{len(chosen)}")
     for number, function in enumerate(chosen, 1):

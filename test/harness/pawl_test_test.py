@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-from pawl_test import Database, Pawl, Process, Proxy, main, psql, test, wait_until
+from pawl_test import Database, Pawl, Process, Proxy, main, psql, setting, test, wait_until
 
 FAKE_PAWL = """#!/usr/bin/env python3
 import http.server, sys
@@ -96,12 +96,56 @@ def proxy_cuts_a_commit_of_psql():
         assert fails(lambda: proxy.do("make tea"))
 
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPT = "from pawl_test import main, test\n@test\ndef good(): pass\n@test\ndef bad(): assert False, 'sum'\nmain()\n"
+
+
+def run_as(command, **variables):
+    """Run a program of tests as if this one had not been started by meson, and with other variables."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PAWL_TEST", "PAWL_TEST_MANY")}
+    return subprocess.run(command, env={**environment, "PYTHONPATH": HERE, **variables}, capture_output=True, text=True)
+
+
+@test
+def a_filter_that_matches_nothing_fails():
+    python, regress = [sys.executable, "-c", SCRIPT], [os.path.join(HERE, "../regress/run.py")]
+    for program in (python, regress, [setting("PAWL_TEST_HARNESS")]):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run_as(program, PAWL_TEST="no_such_test", PAWL_TEST_RUN=folder)
+            assert done.returncode == 1 and '"no_such_test" is part of no test\'s name' in done.stderr, (program, done)
+            # meson runs several programs, and one of them may match.
+            done = run_as(program, PAWL_TEST="no_such_test", PAWL_TEST_RUN=folder, PAWL_TEST_MANY="1")
+            assert done.returncode == 0 and "1..0 # SKIP" in done.stdout, (program, done)
+            assert os.listdir(folder) == ["filter.missed"]
+    assert run_as(python, PAWL_TEST="good").returncode == 0
+
+
+@test
+def the_cluster_fails_if_no_program_matches():
+    def run(script):
+        done = run_as([os.path.join(HERE, "cluster.sh"), "run", "sh", "-c", script], PAWL_TEST="typo")
+        return done.returncode, "is part of no test's name: nothing was tested" in done.stderr
+
+    assert run("touch $PAWL_TEST_RUN/filter.missed") == (1, True)
+    assert run("touch $PAWL_TEST_RUN/filter.missed $PAWL_TEST_RUN/filter.matched") == (0, False)
+    assert run("true") == (0, False)
+
+
+@test
+def a_schema_that_does_not_load_shows_why():
+    with tempfile.TemporaryDirectory() as folder:
+        helper = os.path.join(folder, "template")
+        with open(helper, "w") as file:
+            file.write("#!/bin/sh\necho 'syntax error at or near \"slect\"' >&2\nexit 1\n")
+        os.chmod(helper, 0o755)
+        done = run_as([os.path.join(HERE, "../regress/run.py"), "regress/base"], PAWL_TEST_TEMPLATE=helper)
+        assert done.returncode == 1 and 'syntax error at or near "slect"' in done.stderr, done
+        assert "Traceback" not in done.stderr, done.stderr
+
+
 @test
 def failures_are_seen():
-    script = "from pawl_test import main, test\n@test\ndef good(): pass\n@test\ndef bad(): assert False, 'sum'\nmain()\n"
-    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}
-    environment.pop("PAWL_TEST", None)
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    done = run_as([sys.executable, "-c", SCRIPT])
     assert done.returncode == 1
     for line in ("1..2\nok 1 - good", "not ok 2 - bad", "# AssertionError: sum"):
         assert line in done.stdout, done.stdout

@@ -3,6 +3,7 @@
  */
 #include "test/harness/test.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -101,9 +102,42 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct CMUnitTest *)a)->name, ((const struct CMUnitTest *)b)->name);
 }
 
+/* Tell cluster.sh whether PAWL_TEST matched something. */
+static void filter_mark(const char *name)
+{
+    const char *folder = getenv("PAWL_TEST_RUN");
+    char        path[PATH_MAX];
+    FILE       *file;
+
+    if (!folder)
+        return;
+    snprintf(path, sizeof path, "%s/filter.%s", folder, name);
+    file = fopen(path, "w");
+    if (file)
+        fclose(file);
+}
+
+/* A PAWL_TEST with a typing error must not look like a success. meson runs many programs with one PAWL_TEST, so there it is enough that
+ * one of them matched, and cluster.sh judges. */
+static int none_matched(const char *program)
+{
+    const char *only = getenv("PAWL_TEST");
+
+    if (!getenv("PAWL_TEST_MANY")) {
+        fprintf(stderr, "\"%s\" is part of no test's name in %s\n", only, program);
+        return 1;
+    }
+    filter_mark("missed");
+    printf("1..0 # SKIP \"%s\" is part of no test's name\n", only);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
+    if (test_count == 0)
+        return none_matched(argv[0]);
+    filter_mark("matched");
     stalls_watch_start();
     qsort(tests, test_count, sizeof tests[0], by_name);
     setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 0);

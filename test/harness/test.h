@@ -2,7 +2,7 @@
  * test.h - a test registers itself: TEST(breaker_opens_after_five_failures) { ... }
  *
  * cmocka's asserts jump, so they belong to the main thread: workers record, the main thread judges. Output is TAP.
- * PAWL_TEST=substring runs only the tests whose name contains it.
+ * PAWL_TEST=substring runs only the tests whose name contains it; if there is none, that is a failure.
  */
 #ifndef HARNESS_TEST_H
 #define HARNESS_TEST_H

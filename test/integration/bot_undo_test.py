@@ -66,9 +66,10 @@ class Old:
         self.pawl = bot(self.db, self.api).__enter__()
         self.group = self.api.group(-1001)
         self.ann, bob = [self.api.user(100 + n, name, username=name.lower()) for n, name in enumerate(("Ann", "Bob"))]
-        self.api.message(self.group, bob, "/me")
-        self.api.message(self.group, self.ann, "/match @ann @bob 3 1")
         self.server = self.pawl.serve("--role", "bot,api")
+        self.api.message(self.group, bob, "/me")
+        wait_until(lambda: len(self.api.sent(self.group)) == 1)  # confirmations of matches are sent before other answers
+        self.api.message(self.group, self.ann, "/match @ann @bob 3 1")
         wait_until(lambda: len(self.api.sent(self.group)) == 2)
         self.answer = self.api.sent(self.group)[1]
         play(self.db, self.group, int(self.db.value("select id from rating.match")), self.count)
@@ -119,17 +120,18 @@ def a_long_undo_shows_its_progress_in_one_message():
         wait_until(lambda: "↩️ Undone: Ann 3:1 Bob" in old.api.texts(old.group)[-1], what="the result")
         sent = [m for m in old.api.sent(old.group) if m.get("reply_to_message", {}).get("message_id") == key]
         assert len(sent) == 1 and len(old.api.sent(old.group)) == 3, "one message, which was edited"
-        assert "Later matches computed again: " in sent[0]["text"], sent
+        assert "Later matches recalculated: " in sent[0]["text"], sent
         old.is_undone()
 
 
 @test
-def a_short_undo_is_one_message_without_edits():
+def a_short_undo_is_one_message_without_progress():
     with Old(2000) as old:
         old.undo()
         wait_until(lambda: len(old.api.sent(old.group)) == 3)
-        assert "Undone" in old.api.texts(old.group)[2] and not old.api.calls_of("editMessageText")
-        assert old.db.value("select count(*) from pawl.command c join pawl.domain d on d.id = c.domain_id where d.name like '%:outbox'") == "3"
+        wait_until(lambda: old.api.calls_of("editMessageText"), what="the edit of the message about the match")
+        assert "Undone" in old.api.texts(old.group)[2]
+        assert old.db.value("select count(*) from pawl.command c join pawl.domain d on d.id = c.domain_id where d.name like '%:outbox'") == "4"
         old.is_undone()
 
 
@@ -147,7 +149,7 @@ def a_long_undo_by_its_button_and_a_pod_that_dies_end_in_one_message():
         old.db.rows("update pawl.lease set until = now() - interval '1 s'")  # as if its time were over
         old.pawl.serve("--role", "bot,api")
         wait_until(lambda: [("Undone" in text) for text in old.api.texts(old.group)] == [False, True, True], what="both messages")
-        assert old.api.answered, "the press is answered"
+        wait_until(lambda: old.api.answered, what="the press is answered")
         old.is_undone()
 
 
@@ -176,6 +178,27 @@ def the_answer_of_a_long_undo_is_sent_though_its_progress_was_deleted():
         wait_until(lambda: "Undone" in old.api.texts(old.group)[-1])
         assert len(old.api.sent(old.group)) == 3
         old.is_undone()
+
+
+@test
+def an_undo_by_command_edits_the_message_about_the_match():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001)
+        ann, bob = [api.user(100 + n, name, username=name.lower()) for n, name in enumerate(("Ann", "Bob"))]
+        pawl.serve("--role", "bot,api")
+        api.member_change(group, api.me(), "left", "member", by=ann, of_bot=True)
+        api.message(group, bob, "hello")
+        wait_until(lambda: len(api.sent(group)) == 1, what="the greeting")
+        assert "I keep the ratings of this group" in api.texts(group)[0]
+        api.member_change(group, api.me(), "member", "administrator", by=ann, of_bot=True)
+        for score in ("3 1", "3 2"):
+            api.message(group, ann, f"/match @ann @bob {score}")
+        wait_until(lambda: db.value("select count(*) from pawl.telegram_sent") == "2", what="both matches are said")
+        api.message(group, ann, "/undo")
+        wait_until(lambda: len(api.sent(group)) == 4 and api.calls_of("editMessageText"), what="the answer, and the edit")
+        wait_until(lambda: api.texts(group)[2] == "↩️ Undone: Ann 3:2 Bob", what="the edit is done")
+        assert "reply_markup" not in api.sent(group)[2] and "reply_markup" in api.sent(group)[1]
+        assert api.texts(group)[1].startswith("🏆 Ann 3:1 Bob") and api.texts(group)[3].startswith("↩️ Undone: Ann 3:2 Bob\n")
 
 
 main()

@@ -256,10 +256,12 @@ def lines_whose_answer_was_lost_are_sent_when_the_database_is_back():
         sender.process.stdin.write("1\n" * lines)
         sender.process.stdin.flush()
         wait_until(lambda: db.value("select count(*) from pawl.command") == str(lines), what="it sends")
-        proxy.do("cut-on answered 1 pawl.send")
-        proxy.do("mode refuse")
+        proxy.do("cut")  # a statement has its text only before it was prepared on its connection
+        proxy.do("cut-on answered 1000 pawl.send")
         sender.process.stdin.write("1\n" * lines)
         sender.process.stdin.flush()
+        wait_until(lambda: db.value("select count(*) from pawl.command") == str(2 * lines), what="they are sent")
+        proxy.do("mode refuse")
 
         def waits():
             assert sender.is_running(), sender.stderr
@@ -267,6 +269,7 @@ def lines_whose_answer_was_lost_are_sent_when_the_database_is_back():
 
         wait_until(waits, what="it has waited longer than one call tries")
         assert db.value("select count(*) from pawl.command") == str(2 * lines), "sent, but it does not know"
+        proxy.do("cut-on answered 0 pawl.send")
         proxy.do("mode pass")
         sender.process.stdin.close()
         assert sender.wait() == 0 and sender.stdout == [f"{2 * lines} sent"], (sender.stdout, sender.stderr)

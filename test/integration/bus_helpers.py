@@ -2,7 +2,7 @@
 import json
 import uuid
 
-from pawl_test import TIMEOUT_S, wait_until
+from pawl_test import FACT_S, TIMEOUT_S, wait_until
 from helpers import SANITIZER
 
 PLACES = ("command", "ready", "delayed", "lease", "tsq", "outcome", "batch", "audit")
@@ -49,7 +49,7 @@ def work(pawl, domain, *flags, timeout=TIMEOUT_S):
     return done.json
 
 
-def wait_status(pawl, command_id, wanted, timeout=TIMEOUT_S):
+def wait_status(pawl, command_id, wanted, timeout=FACT_S):
     return wait_until(lambda: (found := show(pawl, command_id))["status"] == wanted and found, timeout,
                       f"{command_id} is {wanted}")
 

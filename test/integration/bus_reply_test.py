@@ -146,6 +146,29 @@ def a_target_is_checked_when_it_is_sent():
 
 
 @test
+def reply_queues_are_bounded_and_the_alert_tells():
+    with Database() as db, Pawl(db, {"PAWL_REPLY_QUEUES_MAX": "12"}) as pawl:
+        pawl.serve()
+        wait_until(lambda: db.value("select most from pawl.reply_queue_bound") == "12", what="the monitor has written the bound")
+
+        def posted(first, last):
+            return pawl.http("POST", "/v1/commands/batch", {
+                "items": [{"domain": "shop", "type": "t", "reply_to": f"q{n}"} for n in range(first, last + 1)]})
+
+        assert "creates at most 10" in problem(posted(1, 11), 400)["detail"]
+        assert posted(1, 10).status == 201 and posted(5, 12).status == 201
+        detail = problem(pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "t", "reply_to": "q13"}), 400)["detail"]
+        assert '"q13"' in detail and "pgmq.create() first" in detail, detail
+        assert pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "t", "reply_to": "q12"}).status == 201
+        firing = wait_until(lambda: [a for a in pawl.http("GET", "/v1/alerts").json["items"] if a["alert"] == "reply-queues" and a["state"] == "firing"],
+                            what="the alert")
+        assert firing[0]["value"] == 100, firing
+        assert metric(pawl, "pawl_reply_queues_percent") == 100
+        db.rows("select pgmq.create('q13')")
+        assert pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "t", "reply_to": "q13"}).status == 201
+
+
+@test
 def the_scope_command_reaches_no_update_of_a_bot():
     """An update acts as the person that it names, and holds what groups wrote."""
     with Database() as db, Pawl(db) as pawl:

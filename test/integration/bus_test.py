@@ -9,7 +9,7 @@ import tempfile
 
 from bus_helpers import (counts, events, new_id, replies, retry_at_once, send, show, status, wait_status, work)
 from pawl_test import TIMEOUT_S, Database, Done, Pawl, main, setting, test, wait_until
-from helpers import is_clean, refused, refused_done
+from helpers import Session, is_clean, refused, refused_done
 
 
 class Folder(tempfile.TemporaryDirectory):
@@ -255,6 +255,16 @@ def a_handler_that_ignores_sigterm_is_killed_with_its_whole_group():
 
 
 @test
+def an_exit_code_after_the_timeout_is_kept_unless_it_is_a_retry():
+    with Database() as db, Pawl(db) as pawl:
+        for code, status in ((65, "FAILED"), (70, "IN_TSQ")):
+            command = send(pawl, "shop", "charge", None, "--max-attempts", "5")
+            work(pawl, "shop", "--timeout", "500ms", "--exec", f"trap 'echo too late >&2; exit {code}' TERM; sleep 600 & wait")
+            shown = show(pawl, command)
+            assert (shown["status"], shown["attempts"]) == (status, 1) and "too late" in shown["error"], shown
+
+
+@test
 def exec_handler_finds_its_command_in_the_environment():
     with Database() as db, Pawl(db, env={"PAWL_ATTEMPT": "77"}) as pawl:
         retry_at_once(db, "shop")
@@ -347,10 +357,29 @@ def drain_says_what_it_waits_for():
         send(pawl, "shop", "charge", None, "--delay", "2h")
         send(pawl, "zoo", "charge", None, "--delay", "1h")
         send(pawl, "shop", "charge")
-        worker = pawl.start("work", "shop", "--noop", "--drain")
-        said = wait_until(lambda: worker.said("waiting for .*"), what="it says what it waits for").group(0)
-        assert said == "waiting for 2 delayed and 0 commands that other workers hold: see pawl command list --domain shop", said
-        assert worker.stop() == 0 and worker.said("1 claimed: 1 completed"), worker.stdout
+        assert waits_for(pawl, "0 queued, 2 delayed, 0 behind others with their order key, 0 held by other workers").said("1 claimed: 1 completed")
+
+
+@test
+def drain_tells_what_is_queued_from_what_is_delayed():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other:
+        send(pawl, "shop", "charge", None, "--order-key", "a")
+        send(pawl, "shop", "charge", None, "--order-key", "a")
+        db.rows("select from pawl.claim(pawl.domain_find('shop'), 2, 3600000, array_fill(0::bigint, array[10]), null, 'other')")
+        send(pawl, "shop", "charge")
+        send(pawl, "shop", "refund")
+        other.do("begin; select from pawl.ready for update")  # no worker can claim them now
+        waits_for(pawl, "2 queued, 0 delayed, 1 behind others with their order key, 1 held by other workers")
+        waits_for(pawl, "1 queued, 0 delayed, 1 behind others with their order key, 1 held by other workers", "--type", "charge")
+
+
+def waits_for(pawl, what, *options):
+    """A worker that drains the domain says that it waits for this. Returns it, stopped."""
+    worker = pawl.start("work", "shop", "--noop", "--drain", *options)
+    said = wait_until(lambda: worker.said("waiting for .*"), what="it says what it waits for").group(0)
+    assert said == f"waiting for commands: {what}; see pawl command list --domain shop", said
+    assert worker.stop() == 0
+    return worker
 
 
 @test
@@ -506,7 +535,7 @@ def tsq_is_decided_one_by_one():
             assert (answer.code, answer.stdout) == (0, f"{command_id} {verdict}\n"), answer
             last = show(pawl, command_id)["audit"][-1]
             assert last["event"] == "OPERATOR_" + verb.upper() and last["actor"] == "ann", last
-            assert last["details"] == {"reason": f"{verb} it"}, last
+            assert last["details"] == {"login": "postgres", "reason": f"{verb} it"}, last
             repeat = pawl.run("tsq", verb, command_id, "--operator", "ann", "--reason", f"{verb} it", *flags)
             assert (repeat.code, repeat.stdout) == (0, f"{command_id} {verdict}\n") and "ann" in repeat.stderr, repeat
             refused(pawl, "tsq", verb, command_id, code=1, words=[f"{verb} by ann at 20"])

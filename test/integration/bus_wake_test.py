@@ -6,6 +6,7 @@ import subprocess
 
 from pawl_test import Database, Pawl, Process, main, setting, test, wait_until
 from bus_helpers import new_id, send
+from process_helpers import define, start
 
 
 class Listener:
@@ -123,6 +124,18 @@ def a_retry_without_a_delay_wakes_its_domain():
         with Listener(db) as listener:
             assert pawl.http("POST", "/v1/domains/shop/settle", settle).json["items"][0]["settled"]
             listener.wait("shop", "a command that is queued again immediately wakes its domain")
+
+
+@test
+def a_step_that_sends_a_command_or_starts_a_child_wakes_its_domain():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, {"domain": "edge", "type": "order", "steps": [
+            {"name": "both", "parallel": {"x": [{"name": "pay", "command": {"domain": "bank", "type": "charge"}}],
+                                          "y": [{"name": "sub", "process": {"domain": "other", "type": "child"}}]}}]})
+        with Listener(db) as listener:
+            start(pawl, "order")
+            wait_until(lambda: {"bank", "process:other"} <= set(listener.heard()), what="both domains are woken")
 
 
 main()

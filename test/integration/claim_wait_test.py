@@ -23,6 +23,9 @@ class Pollers:
     def __init__(self, pawl, count, domain, **body):
         self.selector = selectors.DefaultSelector()
         self.answers = []
+        self.add(pawl, count, domain, **body)
+
+    def add(self, pawl, count, domain, **body):
         address = ("127.0.0.1", pawl.server.port)
         for _ in range(count):
             one = socket.create_connection(address, timeout=TIMEOUT_S)
@@ -95,7 +98,7 @@ def two_thousand_pollers_wait_and_only_as_many_as_there_is_work_are_answered():
 
 
 @test
-def idle_pollers_cost_one_query_a_second_whatever_happens_in_other_domains():
+def idle_pollers_cost_their_polls_whatever_happens_in_other_domains():
     with Database() as db, Pawl(db) as pawl:
         claims_counted(db)
         pawl.serve()
@@ -111,6 +114,35 @@ def idle_pollers_cost_one_query_a_second_whatever_happens_in_other_domains():
         pollers.close()
         calls = claim_calls(db)
         assert calls < 20 * 2 + 4 * seconds + 10, (calls, seconds)
+
+
+@test
+def groups_that_wait_cost_one_statement_per_poll_together_and_miss_nothing():
+    domains = 300
+    with Database() as db, Pawl(db) as pawl:
+        claims_counted(db)
+        db.rows(f"select pawl.domain_id('d' || n) from generate_series(1, {domains}) n")
+        pawl.serve()
+        pollers = Pollers(pawl, 0, "none")
+        for number in range(1, domains + 1):
+            pollers.add(pawl, 1, f"d{number}", wait_s=60, **({"types": ["a", "b"]} if number % 2 else {}))
+        spent = lambda: metric(pawl, 'pawl_transactions_total{outcome="ok"}')
+        polls = lambda: int(db.value("select coalesce(sum(calls), 0) from pg_stat_user_functions where funcname = 'claimers_ready'"))
+        wait_until(lambda: metric(pawl, "pawl_http_connections") > domains, what="all are connected")
+        # Each group finds its domain and claims once when it comes. Then nothing happens but polls.
+        wait_until(lambda: spent() >= 2 * domains, what="all have claimed")
+        some = polls()
+        wait_until(lambda: polls() >= some + 2, what="polls")
+        began, before = time.monotonic(), spent()
+        wait_until(lambda: polls() >= some + 7, what="more polls")
+        rate = (spent() - before) / (time.monotonic() - began)
+        assert rate < 60, f"{rate:.0f} transactions a second"
+        # pawl.send notifies no worker: that is what a lost notification looks like.
+        db.rows("select pawl.send('d2', 'c', '1'), pawl.send('d3', 'b', '2'), pawl.send('d5', 'c', '3')")
+        wait_until(lambda: len(pollers.read()) >= 2, what="two were found by a poll")
+        assert sorted(items[0]["payload"] for items in pollers.answers) == [1, 2], pollers.answers
+        pollers.close()
+        stop_clean(pawl.server)
 
 
 @test

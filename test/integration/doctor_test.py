@@ -7,7 +7,7 @@ from bus_helpers import retry_at_once
 from pawl_test import Database, Pawl, Proxy, main, psql, test, wait_until
 from helpers import IS_ROOT, Cluster, Session, dead_letters_put, disk_fill, metric, small_disk
 
-CHECKS = ["settings", "environment", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
+CHECKS = ["settings", "environment", "charts", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
           "wraparound", "disk", "stuck rows", "queues", "troubleshooting", "handlers", "dead letters", "retention", "rate limits", "ledger clock"]
 
 
@@ -54,12 +54,15 @@ def a_healthy_private_database_has_no_findings():
 def nothing_is_created_or_started():
     with Pawl() as pawl:
         code, findings = examine(pawl)
-        assert code == 69 and "no private PostgreSQL" in findings["settings"]["found"], findings["settings"]
-        assert "pawl db start" in findings["settings"]["advice"]
+        assert code == 69 and "no private PostgreSQL" in findings["connection"]["found"], findings
+        assert "pawl db start" in findings["connection"]["advice"]
         assert not os.path.exists(os.path.join(pawl.home, "pg")), "it created a cluster"
         assert pawl.run("migrate").code == 0
         code, findings = examine(pawl)
-        assert code == 69 and "does not run" in findings["settings"]["found"], findings["settings"]
+        assert code == 69 and "does not run" in findings["connection"]["found"], findings
+        assert states(findings, "settings", "environment") == ["ok", "ok"] and findings["connection"]["advice"] == "run pawl db start", findings
+        shown = pawl.run("doctor").stdout
+        assert "16 checks skipped\n" in shown and "not checked" not in shown, shown
         assert pawl.run("db", "status", "--json").json["running"] is False, "it started a server"
 
 
@@ -131,6 +134,19 @@ def a_user_who_cannot_see_other_sessions_gets_a_warning():
             assert row["advice"] == 'grant pg_read_all_stats to "Plain"', row
         cluster.rows('grant pg_read_all_stats to "Plain"')
         assert states(examine(pawl)[1], "pool", "long transactions") == ["ok", "ok"]
+
+
+@test
+def a_missing_right_is_named_and_the_advice_works():
+    with Cluster() as cluster, Pawl(cluster.url(user="Plain")) as pawl, Pawl(cluster.url()) as owner:
+        cluster.rows('create role "Plain" login')
+        assert owner.run("migrate").code == 0
+        found = examine(pawl)[1]["schema"]
+        assert found["state"] == "fail" and "permission denied for schema pawl" in found["found"], found
+        advice, grant = found["advice"].split(": ")
+        assert (advice, grant) == ("run as an administrator", 'grant pawl_admin to "Plain"'), found
+        cluster.rows(grant)
+        assert states(examine(pawl)[1], "schema", "roles", "stuck rows", "ledger clock") == ["ok", "ok", "ok", "ok"]
 
 
 class WideCluster(Cluster):
@@ -237,7 +253,7 @@ def a_dead_database_is_found_and_nothing_after_it_is_tried():
         code, findings = examine(pawl)
         assert code == 69, code
         assert findings["connection"]["state"] == "fail" and "reachable" in findings["connection"]["advice"]
-        assert set(states(findings, *CHECKS[3:])) == {"skipped"}
+        assert set(states(findings, *CHECKS[CHECKS.index("connection") + 1:])) == {"skipped"}
 
 
 @test
@@ -261,7 +277,7 @@ def a_disk_that_is_nearly_full_is_found():
         assert "free some space now" in findings["disk"]["advice"], findings["disk"]
         assert pawl.run("db", "stop").code == 0
         code, findings = examine(pawl)  # a full disk is why a server does not start
-        assert states(findings, "settings", "connection", "disk", "stuck rows") == ["fail", "skipped", "fail", "skipped"], findings
+        assert states(findings, "settings", "connection", "disk", "stuck rows") == ["ok", "fail", "fail", "skipped"], findings
 
 
 @test
@@ -290,6 +306,19 @@ def a_full_disk_stops_writes_and_neither_reads_nor_readiness():
             assert pawl.http("POST", "/v1/commands", body).status == 201, "with room again it works"
             assert pawl.stop() == 0
         cluster.rows("drop database crowded")
+
+
+@test
+def charts_need_a_library_where_there_is_a_bot():
+    with Database() as db, Pawl(db) as pawl:
+        def charts(**env):
+            return next(row for row in pawl.run("doctor", "--json", env=env).json if row["check"] == "charts")
+
+        assert charts()["state"] == "ok" and "no bot" in charts()["found"], charts()
+        token = {"PAWL_TELEGRAM_TOKEN": "424242:TEST-token_of-the-bot"}
+        assert charts(**token)["state"] == "ok", charts(**token)
+        missing = charts(**token, PAWL_FAULT="rating.cairo.load:fail")
+        assert missing["state"] == "warn" and "libcairo2" in missing["found"], missing
 
 
 main()

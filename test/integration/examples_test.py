@@ -9,6 +9,7 @@ import tempfile
 from bus_helpers import new_id, replies, retry_at_once, send, show, wait_status, work
 from pawl_test import TIMEOUT_S, Database, Pawl, Process, main, setting, test, wait_until
 
+START_S = 2 * 120  # APP_START_MS, for the private PostgreSQL and again for the migrations
 EXAMPLES = os.path.join(setting("PAWL_SOURCE"), "examples")
 
 
@@ -41,6 +42,13 @@ def shell_handler_charges_refuses_and_survives_a_second_run():
         assert show(pawl, later)["attempts"] == 2 and show(pawl, later)["status"] == "IN_TSQ"
 
 
+@test
+def shell_wallet_says_how_it_is_called():
+    for arguments in ([], ["ann"], ["ann", "250", new_id(), "more"]):
+        done = subprocess.run([os.path.join(EXAMPLES, "shell/wallet.sh"), *arguments], capture_output=True, text=True, timeout=TIMEOUT_S)
+        assert done.returncode == 2 and done.stderr == "usage: wallet.sh CUSTOMER AMOUNT ORDER-UUID\n", done
+
+
 def seconds(text):
     return int(text.removesuffix("s"))
 
@@ -61,6 +69,17 @@ def systemd_unit_stops_no_sooner_than_pawl_and_does_not_restart_wrong_settings()
         assert str(wrong.code) == service["RestartPreventExitStatus"], wrong
     assert service["Environment"] == "PAWL_HOME=/var/lib/" + service["StateDirectory"]
     assert service["ExecReload"].split()[1] == "-HUP"
+    assert service["Type"] == "notify", service["Type"]  # started means ready: shutdown_test.py
+    assert seconds(service["TimeoutStartSec"]) > START_S, "systemd would kill a first start that is still in time"
+
+
+@test
+def systemd_unit_is_confined():
+    """Exposure as systemd counts it, from 0 to 10."""
+    checked = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=29", "--no-pager",
+                              os.path.join(EXAMPLES, "systemd/pawl.service")],
+                             text=True, capture_output=True, timeout=TIMEOUT_S)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @test

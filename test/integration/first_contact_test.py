@@ -68,7 +68,8 @@ def routes_are_guarded(pawl, token):
     items = pawl.http("GET", "/v1/alerts", token=token).json["items"]
     assert {item["alert"] for item in items} == {
         "pool-nearly-full", "requests-failing", "handlers-failing", "dead-letters", "dead-letters-failed", "troubleshooting", "commands-waiting",
-        "batch-abandoned", "retention-waits", "ledger-clock", "breaker-open", "rate-limited"}
+        "batch-abandoned", "reply-queues", "retention-waits", "ledger-clock", "breaker-open", "rate-limited",
+        "bot-conflict"}
     assert all(item["state"] == "ok" for item in items), items
 
 

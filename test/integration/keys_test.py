@@ -1,6 +1,13 @@
 #!/usr/bin/env python3
 """keys - who may call, and what for: made, listed and revoked by the command line, enforced by every pod."""
+import base64
+import os
 import re
+import resource
+import selectors
+import socket
+import threading
+import time
 
 from pawl_test import Database, Pawl, main, test, wait_until
 from helpers import dead_letters_put, problem, refused, stop_clean
@@ -176,6 +183,73 @@ def a_revoked_key_dies_within_seconds():
         assert all(row["revoked_at"] for row in rows), rows
         refused(pawl, "key", "revoke", "by_name", code=1, words=['key "by_name" not found'])
         assert create(pawl, "by_name") != by_name, "its name is free again"
+        stop_clean(pawl.server)
+
+
+class Strangers:
+    """Connections that ask again and again, each time with another token of the right form that nobody has."""
+
+    def __init__(self, server, count):
+        self.statuses, self.failed, self.ending = {}, None, threading.Event()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, count + 500), hard), hard))
+        self.selector = selectors.DefaultSelector()
+        for _ in range(count):
+            connection = socket.create_connection((server.host, server.port), timeout=60)
+            connection.setblocking(False)
+            self.selector.register(connection, selectors.EVENT_READ)
+            self.ask(connection)
+        self.thread = threading.Thread(target=self.run)
+
+    def ask(self, connection):
+        token = "pawl_" + base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+        connection.send(f"GET /v1/alerts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+
+    def run(self):
+        try:
+            while not self.ending.is_set():
+                for key, _ in self.selector.select(0.1):
+                    answer = key.fileobj.recv(65536)
+                    if answer.startswith(b"HTTP/1.1 "):
+                        status = int(answer[9:12])
+                        self.statuses[status] = self.statuses.get(status, 0) + 1
+                        self.ask(key.fileobj)
+                    elif not answer:
+                        raise AssertionError("a stranger's connection was closed")
+        except Exception as problem:
+            self.failed = problem
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.thread.join()
+        for key in list(self.selector.get_map().values()):
+            key.fileobj.close()
+        self.selector.close()
+
+
+@test
+def unknown_tokens_shut_out_no_known_client():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        hand = create(pawl, "hand", "--scopes", "command")
+        beat = {"lease_s": 30, "items": [{"command_id": "00000000-0000-7000-8000-000000000001", "lease": 1}]}
+
+        def beats(token):
+            return pawl.http("POST", "/v1/domains/d/extend", beat, token=token).status
+
+        assert beats(hand) == 200
+        began, statuses = time.monotonic(), []
+        with Strangers(pawl.server, 1500) as strangers:
+            # What is known about a key is looked up again after 5 s: some of these requests come right then.
+            while len(statuses) < 24 or time.monotonic() < began + 7:
+                statuses += [beats(Pawl.TOKEN), beats(hand)]
+            assert not strangers.failed, strangers.failed
+        assert set(statuses) == {200}, {status: statuses.count(status) for status in statuses}
+        assert set(strangers.statuses) <= {401, 503} and strangers.statuses[401] > 0, strangers.statuses
         stop_clean(pawl.server)
 
 

@@ -160,16 +160,17 @@ def a_repeat_of_a_key_in_an_open_transaction_holds_up_no_neighbour():
 
 
 @test
-def an_opening_in_another_transaction_is_not_waited_for_over_http():
-    """A request that waited would keep a connection of the pool, and a few of them all connections."""
-    with Database() as db, Pawl(db) as pawl, Session(db.url) as holder:
+def an_opening_in_another_transaction_is_waited_for_without_a_connection():
+    """A request that kept a connection of the pool while it waits would take all of them together with a few others."""
+    with Database() as db, Pawl(db, env={"PAWL_REQUEST_TIMEOUT": "2s"}) as pawl, Session(db.url) as holder:
         pawl.serve()
         assert pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201
         holder.do("begin")
         holder.do("select count(*) from wallet.open(array['bob', 'bob'], array['USD', 'CREDIT'])")
         for body in ({"owner": "cid", "asset": "USD"}, {"owner": "bob"}, {"owner": "bob", "asset": "USD"}):
             answer = pawl.http("POST", "/v1/wallets", body)
-            assert answer.status == 503 and answer.json["type"] == "/problems/try-again", (body, answer.status, answer.body)
+            # The second only where the machine is so busy that the time is over before the lock's.
+            assert answer.status == 503 and answer.json["type"] in ("/problems/try-again", "/problems/timed-out"), (body, answer.status, answer.body)
             assert int(answer.headers["retry-after"]) >= 1
         assert pawl.http("POST", "/v1/wallets", {"owner": "dan"}).status == 201
         assert pawl.http("POST", "/v1/wallets", {"owner": "dan", "asset": "EUR"}).status == 201, "nor is another new asset held up"

@@ -114,4 +114,27 @@ def a_restored_ledger_verifies_and_accepts_postings():
                         "from pg_proc p where p.oid = 'wallet.post'::regproc") == ["t|f"]
 
 
+@test
+def a_private_server_is_restored_as_the_manual_says():
+    with Pawl() as there, Pawl() as here:
+        there.serve("--role", "api")
+        key = new_key()
+        for arguments in (("wallet", "create", "ann"), ("wallet", "topup", "ann", "100", "--txn-id", key), ("send", "shop", "charge")):
+            assert there.run(*arguments).code == 0, arguments
+        assert here.run("db", "start").code == 0
+        source, target = (pawl.run("db", "url", "--admin").stdout.strip() for pawl in (there, here))
+        dump = os.path.join(here.home, "pawl.dump")
+        subprocess.run([program("pg_dump"), "--format=custom", f"--file={dump}", source], check=True, timeout=TIMEOUT_S)
+        subprocess.run([program("psql"), "-Xqc", "drop schema app", target], check=True, timeout=TIMEOUT_S)
+        subprocess.run([program("pg_restore"), "--exit-on-error", f"--dbname={target}", dump], check=True, timeout=TIMEOUT_S)
+        assert here.run("migrate").code == 0
+        doctor = here.run("doctor", "--json")
+        assert doctor.code == 0, doctor.stdout
+        assert "100" in here.run("wallet", "balance", "ann").stdout
+        assert here.run("wallet", "topup", "ann", "100", "--txn-id", key).code == 0
+        assert here.run("wallet", "balance", "ann", "--json").json["balance"] == 100, "its key was restored, too"
+        assert here.run("command", "list", "--count").stdout.strip().startswith("1")
+        assert here.run("db", "stop").code == 0
+
+
 main()

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define THE_ID       "0198c0de-0000-7000-8000-00000000000a"
@@ -558,6 +560,142 @@ static void scenario_options(void)
     pawl_worker_close(worker);
 }
 
+/* ---- in a child of fork() ---- */
+
+/* Which session runs it. */
+static PawlStatus session_body(PawlTx *tx, void *context)
+{
+    PawlResult result;
+    PawlStatus status = pawl_query(tx, "select pg_backend_pid()", 0, NULL, &result);
+
+    if (status == PAWL_OK)
+        snprintf(context, 20, "%s", result.values[0]);
+    return status;
+}
+
+static void child_line(const char *name, PawlStatus status, const PawlError *error)
+{
+    printf("%s: %d %s\n", name, (int)status, error->text);
+}
+
+static void child_calls(PawlWorker *worker)
+{
+    PawlCommand   command   = {.domain = "shop", .type = "complete"};
+    PawlOperation operation = {.kind = PAWL_TOPUP, .txn_id = THE_ID, .owner = "ann", .amount = 1};
+    PawlWork      work      = {.domain = "shop", .handler = handle};
+    PawlCounts    counts;
+    PawlWorker   *other = NULL;
+    PawlSent      sent;
+    PawlPosted    posted;
+    PawlBalance   balance;
+    PawlError     error;
+    char          session[20];
+
+    child_line("ping", pawl_ping(pawl, 1000, &error), &error);
+    child_line("transaction", pawl_transaction(pawl, &(PawlTransaction){0}, session_body, session, &error), &error);
+    child_line("send", pawl_send(pawl, &command, 0, &sent, &error), &sent.error);
+    child_line("send_many", pawl_send_many(pawl, &command, 1, 0, NULL, &error), &error);
+    child_line("start", pawl_process_start(pawl, &(PawlStart){.type = "t"}, 0, &sent, &error), &sent.error);
+    child_line("signal", pawl_process_signal(pawl, &(PawlSignal){.process_id = THE_ID, .name = "s"}, 0, NULL, &error),
+               &error);
+    child_line("wallet_open", pawl_wallet_open(pawl, &(PawlWallet){.owner = "ann"}, 0, NULL, &error), &error);
+    child_line("wallet_get", pawl_wallet_get(pawl, "ann", NULL, 0, &balance, &error), &error);
+    child_line("post", pawl_post(pawl, &operation, 0, &posted, &error), &posted.error);
+    child_line("post_many", pawl_post_many(pawl, &operation, 1, 0, NULL, &error), &error);
+    child_line("worker_open", pawl_worker_open(pawl, &work, &other, &error), &error);
+    child_line("worker_run", pawl_worker_run(worker, &error), &error);
+    pawl_worker_counts(worker, &counts);
+    pawl_worker_stop(worker);
+    pawl_worker_close(worker);
+    pawl_close(pawl);
+}
+
+static void child_end(void)
+{
+    fflush(stdout);
+    _exit(0);
+}
+
+static void child_wait(pid_t child)
+{
+    int status;
+
+    waitpid(child, &status, 0);
+    printf("child: %s %d\n", WIFEXITED(status) ? "exited" : "signal",
+           WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+}
+
+/* Two children while a transaction is open: one looks around in it and ends, one returns from its body. */
+static PawlStatus fork_body(PawlTx *tx, void *context)
+{
+    PawlOperation operation = {.kind = PAWL_TOPUP, .txn_id = THE_ID, .owner = "ann", .amount = 1};
+    PawlStatus    status    = pawl_query(tx, "insert into mine default values", 0, NULL, NULL);
+    pid_t         child;
+
+    fflush(stdout);
+    if ((child = fork()) == 0) {
+        child_line("query", pawl_query(tx, "insert into mine default values", 0, NULL, NULL), pawl_tx_error(tx));
+        child_line("tx_send", pawl_tx_send(tx, &(PawlCommand){.domain = "shop", .type = "complete"}, NULL),
+                   pawl_tx_error(tx));
+        child_line("tx_start", pawl_tx_process_start(tx, &(PawlStart){.type = "t"}, NULL), pawl_tx_error(tx));
+        child_line("tx_post", pawl_tx_post(tx, &operation, NULL), pawl_tx_error(tx));
+        child_end();
+    }
+    child_wait(child);
+    fflush(stdout);
+    if ((child = fork()) == 0) {
+        dup2(STDOUT_FILENO, STDERR_FILENO);
+        return PAWL_OK;
+    }
+    child_wait(child);
+    (void)context;
+    return status;
+}
+
+static void scenario_fork(void)
+{
+    PawlWorker *worker = worker_open(&(PawlWork){.domain = "shop", .handler = handle});
+    char        before[20], after[20];
+    PawlError   error;
+    pid_t       child;
+
+    need(pawl_transaction(pawl, &(PawlTransaction){0}, session_body, before, &error), &error);
+    fflush(stdout);
+    if ((child = fork()) == 0) {
+        child_calls(worker);
+        child_end();
+    }
+    child_wait(child);
+    need(pawl_transaction(pawl, &(PawlTransaction){0}, fork_body, NULL, &error), &error);
+    need(pawl_transaction(pawl, &(PawlTransaction){0}, session_body, after, &error), &error);
+    printf("session: %s\n", strcmp(before, after) == 0 ? "the same" : "another");
+    pawl_worker_close(worker);
+}
+
+/* ---- statements that cannot be sent ---- */
+
+static PawlStatus query_body(PawlTx *tx, void *context)
+{
+    static const char *many[65536];
+    char              *session = context;
+
+    child_line("null", pawl_query(tx, NULL, 0, NULL, NULL), pawl_tx_error(tx));
+    child_line("negative", pawl_query(tx, "select 1", -1, NULL, NULL), pawl_tx_error(tx));
+    child_line("too many", pawl_query(tx, "select 1", COUNT(many), many, NULL), pawl_tx_error(tx));
+    child_line("no array", pawl_query(tx, "select $1", 1, NULL, NULL), pawl_tx_error(tx));
+    return session_body(tx, session);
+}
+
+static void scenario_query(void)
+{
+    char      before[20], after[20];
+    PawlError error;
+
+    need(pawl_transaction(pawl, &(PawlTransaction){0}, session_body, before, &error), &error);
+    need(pawl_transaction(pawl, &(PawlTransaction){0}, query_body, after, &error), &error);
+    printf("session: %s\n", strcmp(before, after) == 0 ? "the same" : "another");
+}
+
 /* ---- all at once ---- */
 
 static void *storm_send(void *context)
@@ -624,6 +762,8 @@ static const struct {
     {"stop",          scenario_stop         },
     {"wait",          scenario_wait         },
     {"options",       scenario_options      },
+    {"fork",          scenario_fork         },
+    {"query",         scenario_query        },
     {"storm",         scenario_storm        }
 };
 

@@ -283,6 +283,18 @@ static PawlFlow order(PawlRun *run, void *context)
         pawl_run_reason(run, "it was not approved");
         return PAWL_FLOW_FAILED;
     }
+    if (is("silent"))
+        return PAWL_FLOW_FAILED;
+    if (is("sleep"))
+        return pawl_run_sleep(run, "rest", -5);
+    if (is("wait"))
+        return pawl_run_wait(run, &(PawlWait){.name = "answer", .timeout_ms = -5}, &stock);
+    if (is("send"))
+        return pawl_run_command(run, &(PawlCall){.name = "ask", .domain = "d", .type = "t", .timeout_ms = -5}, &stock);
+    if (is("both"))
+        return pawl_run_step(run, &(PawlStep){.name = "pack", .body = plain, .tx_body = counted}, &stock);
+    if (is("neither"))
+        return pawl_run_step(run, NULL, &stock);
     if (is("swapped"))
         PAWL_FLOW(pawl_run_step(run, &count, NULL));
     if (is("kind"))

@@ -15,6 +15,7 @@ from helpers import backends
 
 SOURCE, BUILD = setting("PAWL_SOURCE"), setting("PAWL_BUILD")
 BUS = os.path.join(BUILD, "test/integration/library_bus")
+STATIC = os.path.join(BUILD, "test/integration/library_static")
 WALLET = os.path.join(BUILD, "test/integration/library_wallet")
 THE_ID = "0198c0de-0000-7000-8000-00000000000a"
 UNAVAILABLE = 4
@@ -105,6 +106,33 @@ def an_installed_library_serves_a_program():
 
 
 @test
+def a_child_of_fork_is_refused_in_words_and_its_parent_is_not_disturbed():
+    words = re.compile(r"6 opened in process \d+, of which this is a child: open the library after fork\(\), not before")
+    with Database() as db:
+        db.rows("create table mine (n int)")
+        got = installed.bus(db, "fork")
+        ends = [line for line in got if line.startswith("child: ")]
+        assert ends == ["child: exited 0", "child: exited 0", f"child: signal {signal.SIGABRT.value}"], got
+        assert got[-1] == "session: the same", got
+        aborted = [line for line in got if line.startswith("libpawl: ")]
+        assert len(aborted) == 1 and aborted[0].endswith("the child returned from a function that pawl had called"), got
+        calls = dict(line.split(": ", 1) for line in got if not line.startswith(("child: ", "libpawl: ", "session: ")))
+        assert len(calls) == 16 and all(words.fullmatch(said) for said in calls.values()), got
+        assert db.value("select (select count(*) from mine), (select count(*) from pawl.command)") == "1|0"
+
+
+@test
+def a_statement_that_cannot_be_sent_is_refused_and_costs_no_connection():
+    with Database(empty=True) as db:
+        assert installed.bus(db, "query") == [
+            "null: 1 sql must be a statement, got NULL",
+            "negative: 1 a statement can have 0 to 65535 parameters, got -1",
+            "too many: 1 a statement can have 0 to 65535 parameters, got 65536",
+            "no array: 1 parameters must be an array of 1 texts, got NULL",
+            "session: the same"]
+
+
+@test
 def the_library_shows_its_promised_names_and_no_others():
     with open(os.path.join(SOURCE, "include/pawl/exports.txt"), encoding="utf-8") as file:
         names = subprocess.run(["nm", "-D", "--defined-only", installed.library], check=True, capture_output=True, text=True)
@@ -112,6 +140,18 @@ def the_library_shows_its_promised_names_and_no_others():
         assert shown == sorted(file.read().split()), shown
         header = installed.find("pawl.h")
         assert os.path.relpath(header, installed.folder).endswith("include/pawl/pawl.h"), header
+
+
+@test
+def the_static_library_leaves_all_other_names_to_the_program():
+    names = subprocess.run(["nm", "-g", "--defined-only", installed.find("libpawl.a")], check=True, capture_output=True, text=True)
+    shown = sorted(line.split()[-1] for line in names.stdout.splitlines() if len(line.split()) == 3)
+    with open(os.path.join(SOURCE, "include/pawl/exports.txt"), encoding="utf-8") as file:
+        assert shown == sorted(file.read().split()), shown
+    with Database() as db:
+        done = installed.run(STATIC, db.url)
+        assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, [
+            "open: 0", "post: 0", "again: 0 1", "raised: 2", "called: 0, parsed: 0"], ""), done
 
 
 # --- sending ---

@@ -165,4 +165,44 @@ def a_direct_url_restores_notifications():
         stop_clean(pawl.server)
 
 
+# Operators of another schema, found before the ones of PostgreSQL by a session that looks there, and run with its rights.
+TRAP = """
+create schema trap;
+grant usage on schema trap to public;
+create table trap.caught (who text, what text);
+create function trap.same(a {type}, b {type}) returns boolean language plpgsql as $$
+begin
+  insert into trap.caught values (session_user, pg_catalog.current_query());
+  return pg_catalog.{function}(a, b);
+end $$;
+create operator trap.= (leftarg = {type}, rightarg = {type}, function = trap.same);
+"""
+
+
+@test
+def statements_of_pawl_look_for_names_in_no_schema_of_others():
+    with Database() as db, PgBouncer(db) as bouncer:
+        for type_name, function in (("text", "texteq"), ("bigint", "int8eq"), ("uuid", "uuid_eq"), ("integer", "int4eq")):
+            trap = TRAP.format(type=type_name, function=function)
+            db.rows(trap if type_name == "text" else trap[trap.index("create function"):].replace("same", "same_" + type_name))
+        db.rows(f"alter database {db.name} set search_path = trap, pg_catalog, public")
+        assert db.value("select 'a'::text = 'a'::text") == "t" and db.value("select count(*)::text from trap.caught") == "1"
+        db.rows("delete from trap.caught")
+        for name, url in (("direct", db.url), ("pooled", bouncer.url)):
+            with Pawl(url, env={"PAWL_LISTEN_DATABASE_URL": db.url}) as pawl:
+                pawl.serve()
+                sent = pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "t"})
+                assert sent.status == 201, sent
+                assert pawl.http("POST", "/v1/commands/batch", {"items": [{"domain": "shop", "type": "t"}]}).status == 201
+                assert pawl.http("GET", "/v1/commands?domain=shop").status == 200
+                assert pawl.run("key", "create", name, "--scopes", "read").code == 0
+                assert pawl.run("work", "shop", "--noop", "--drain").code == 0
+                assert pawl.http("POST", "/v1/wallets", {"owner": name}).status == 201
+                paid = pawl.http("POST", f"/v1/wallets/{name}/topup", {"txn_id": sent.json["command_id"], "amount": 5})
+                assert paid.status == 201, paid
+                assert pawl.run("doctor").stdout
+                stop_clean(pawl.server)
+            caught = db.rows("select who, what from trap.caught limit 3")
+            assert not caught, caught
+
 main()

@@ -75,6 +75,22 @@ def a_suspended_process_is_resumed_by_its_response_with_its_history():
 
 
 @test
+def a_worker_in_python_names_itself_in_the_audit():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        received = []
+
+        def order(run):
+            received.extend(event["actor"] for event in show(pawl, run.id)["audit"] if event["event"] == "RECEIVED")
+
+        worker = module_worker(pawl, "shop", {"py-order": order})
+        process = start(pawl)
+        worker.turn()
+        assert received == [worker.name], (received, worker.name)
+        assert show(pawl, process)["status"] == "COMPLETED"
+
+
+@test
 def a_file_for_a_type_that_runs_as_code_is_refused():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()

@@ -62,6 +62,30 @@ def a_permanent_failure_is_not_tried_again_after_a_crash():
         assert lines(seen).count("x") == 1 and len(steps(pawl, process, "x")) == 1, lines(seen)
 
 
+@test
+def no_step_begins_after_a_branch_or_an_item_has_failed():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        assert pawl.run("wallet", "create", "ann").code == 0 and pawl.run("wallet", "topup", "ann", "100").code == 0
+        spend = {"name": "pay", "wallet": {"kind": "spend", "owner": "ann", "amount": 100}}
+        for kind in ("parallel", "each"):
+            go = os.path.join(folder, kind)
+            wait = f"until test -e {go}; do sleep 0.05; done"
+            both = {"parallel": {"x": [{"name": "hold", "exec": wait}, spend], "y": [{"name": "broken", "exec": "exit 70"}]},
+                    "each": "{{state.items}}", "concurrency": 2,
+                    "steps": [{"name": "hold", "input": "{{item}}", "exec": f"test $(cat) = 1 || exit 70; {wait}"}, spend]}
+            both = {key: value for key, value in both.items() if (key == "parallel") == (kind == "parallel")}
+            define(pawl, {"domain": "edge", "type": kind, "on_failure": "compensate", "steps": [{"name": "both", **both}]})
+            process = start(pawl, kind, {"items": [1, 2]})
+            wait_until(lambda: steps(pawl, process, "broken" if kind == "parallel" else "hold[1]"), what="a step has failed")
+            with open(go, "w", encoding="utf-8"):
+                pass
+            ended = wait_status(pawl, process, "COMPENSATED", "WAITING_FOR_TSQ", "COMPLETED")
+            names = {step["name"].split("[")[0] for step in ended["steps"]}
+            assert ended["status"] == "COMPENSATED" and "hold" in names and "pay" not in names, ended
+        assert json.loads(pawl.run("wallet", "balance", "ann", "--json").stdout)["balance"] == 100
+
+
 # --- responses ---
 
 @test
@@ -349,11 +373,13 @@ def one_ambiguous_id_does_not_stop_a_decision_about_others():
 @test
 def a_definition_is_checked_in_sql_too():
     with Database() as db:
-        for arguments in ("'d', 't', 'not json', null, null, null", "'d', 't', '[]', null, null, null",
-                          "'d', 't', '{}', -1, 'fail', null", "'d', 't', '{}', 9223372036854775807, 'fail', null",
-                          "'d', 't', '{}', 1000, 'nonsense', null"):
+        for arguments in ("'d', 't', 'not json', null, null, null", "'d', 't', '[]', null, null, null"):
             assert refusal(db, f"perform pawl.process_define({arguments})") == "QP001", arguments
-        assert refusal(db, "perform pawl.process_define('d', 't', '{}', 1000, 'fail', null)") == "none"
+        valid = json.dumps({"type": "t", "domain": "d", "steps": [{"name": "a", "set": {"a": 1}}]})
+        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', -1, 'fail', null)") == "QP001"
+        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', 9223372036854775807, 'fail', null)") == "QP001"
+        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', 1000, 'nonsense', null)") == "QP001"
+        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', 1000, 'fail', null)") == "none"
 
 
 @test

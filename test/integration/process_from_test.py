@@ -384,10 +384,19 @@ def a_step_whose_command_is_open_is_not_sent_again():
         wait_until(lambda: db.value(payload) == "5 7", what="it is sent again, with the state as it is now")
 
 
-PAYOUT = {"name": "e", "each": "{{state.list}}", "concurrency": 4, "steps": [
-    {"name": "check", "exec": "read name; test \"$name\" != '\"bad\"' || exit 70; echo '{}'", "input": "{{item}}"},
-    {"name": "pay", "command": {"domain": "bank", "type": "pay", "payload": {"to": "{{item}}"}},
-     "compensate": {"command": {"domain": "bank", "type": "refund", "payload": {"of": "{{item}}"}}}}]}
+def payout_failed(db, pawl, folder, *names):
+    """A process that has sent a payment to each of the names but the last, whose check then fails."""
+    bad = f"until test -e {folder}/open; do sleep 0.02; done; exit 70"
+    define(pawl, {"domain": "from", "type": "payout", "on_failure": "troubleshoot", "steps": [
+        {"name": "e", "each": "{{state.list}}", "concurrency": 4, "steps": [
+            {"name": "check", "exec": f"read name; if test \"$name\" = '\"bad\"'; then {bad}; fi; echo '{{}}'", "input": "{{item}}"},
+            {"name": "pay", "command": {"domain": "bank", "type": "pay", "payload": {"to": "{{item}}"}},
+             "compensate": {"command": {"domain": "bank", "type": "refund", "payload": {"of": "{{item}}"}}}}]}]})
+    process = cli(pawl, "start", "payout", "-", "--domain", "from", stdin=json.dumps({"list": [*names, "bad"]}))["process_id"]
+    wait_until(lambda: len(sent(db, "pay")) == len(names), what="the others are sent")
+    open_gate(folder)
+    wait_status(pawl, process, "WAITING_FOR_TSQ")
+    return process
 
 
 def sent(db, type_):
@@ -397,9 +406,9 @@ def sent(db, type_):
 
 @test
 def commands_that_are_open_without_a_record_are_not_taken_for_those_of_another_run():
-    with Database() as db, Pawl(db) as pawl:
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
         pawl.serve()
-        process, _ = run(pawl, {"type": "payout", "on_failure": "troubleshoot", "steps": [PAYOUT]}, "WAITING_FOR_TSQ", state={"list": ["ann", "bob", "bad"]})
+        process = payout_failed(db, pawl, folder, "ann", "bob")
         cli(pawl, "signal", process, "fix", '{"list": ["bob", "carl"]}')
         for step in ("e", "pay[0]", "e[1]"):
             refused = pawl.run("process", "retry", process, "--from", step)
@@ -420,9 +429,9 @@ def commands_that_are_open_without_a_record_are_not_taken_for_those_of_another_r
 
 @test
 def a_command_that_failed_without_a_record_is_sent_again_by_a_retry_from_its_step():
-    with Database() as db, Pawl(db) as pawl:
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
         pawl.serve()
-        process, _ = run(pawl, {"type": "payout", "on_failure": "troubleshoot", "steps": [PAYOUT]}, "WAITING_FOR_TSQ", state={"list": ["ann", "bad"]})
+        process = payout_failed(db, pawl, folder, "ann")
         command = db.value("select command_id from pawl.command where type = 'pay'")
         assert pawl.run("command", "cancel", command).code == 0
         cli(pawl, "signal", process, "fix", '{"list": ["carl"]}')

@@ -237,6 +237,22 @@ def a_function_in_c_that_fails_by_itself_says_why():
 
 
 @test
+def calls_that_make_no_sense_are_named():
+    words = {"silent": "the function gave no reason", "sleep": 'sleep "rest": its time must not be negative',
+             "wait": 'wait "answer": timeout must not be negative', "send": 'step "ask": timeout must not be negative',
+             "both": 'step "pack": it has a body and a tx_body, and needs one of them',
+             "neither": 'step "": it needs a body or a tx_body'}
+    with Site() as site:
+        shops = {variant: site.shop(variant).start() for variant in words}
+        for variant, shop in shops.items():
+            shop.run(variant)
+        got = {variant: shop.wait("WAITING_FOR_TSQ")["error"] for variant, shop in shops.items()}
+        assert got == words, got
+        for shop in shops.values():
+            assert shop.program.stop() == 0, shop.program.stderr
+
+
+@test
 def steps_in_c_are_retried_refused_timed_out_and_canceled():
     with Site() as site:
         flaky = site.shop("flaky").start()
@@ -328,8 +344,8 @@ def a_deadline_ends_a_process_in_c_or_has_it_compensated():
         assert broken.wait("PENDING", "COMPENSATED")["status"] == "PENDING"
         broken.run(crash_at=7)  # killed after the effect of its compensation, before its record
         wait_until(lambda: not broken.program.is_running(), timeout=120, what="it is killed")
-        broken.leases_end()
         broken.run()
+        broken.leases_end()
         shown = broken.wait("COMPENSATED")
         assert shown["error"] == late, shown
         released = [line for line in broken.lines() if line.startswith("release ")]
@@ -429,6 +445,13 @@ def the_example_in_c_runs_an_order():
         wait_until(lambda: shop.settle() or shop.show()["ended_at"], what="it ended")
         assert shop.show()["status"] == "COMPLETED" and shop.show()["result"]["began_ms"] > 0, shop.show()
         assert site.db.value("select string_agg(what, ' ' order by what) from noted") == "reserved shipped"
+        shop.id = site.pawl.run("process", "start", "c-order", '{"item": "lamp"}', "--domain", "c-shop", "--json").json["process_id"]
+        shop.wait("WAITING_FOR_ASYNC")
+        refusal = '{"approved": false, "note": "not true"}'
+        assert site.pawl.run("process", "signal", shop.id, "approval", refusal).code == 0
+        wait_until(lambda: shop.show()["ended_at"], what="it ended")
+        assert (shop.show()["status"], shop.show()["error"]) == ("COMPENSATED", "it was not approved"), shop.show()
+        assert site.db.value("select string_agg(what, ' ' order by what) from noted") == "released reserved reserved shipped"
         assert program.stop() == 0, program.stderr
 
 

@@ -114,11 +114,11 @@ def a_retry_from_a_step_is_one_line_that_can_be_read():
         cli(pawl, "retry", process, "--from", "b", "--operator", "ann", "--reason", "new address")
         shown = wait_status(pawl, process, "WAITING_FOR_TSQ")
         decisions = [event["details"] for event in shown["audit"] if event["event"] == "OPERATOR_RETRY"]
-        assert [sorted(details) for details in decisions] == [["deleted", "from", "key"], ["reason"]], decisions
+        assert [sorted(details) for details in decisions] == [["deleted", "from", "key"], ["login", "reason"]], decisions
         lines = [line[28:] for line in timeline(pawl, process)]
         count = len(decisions[0]["deleted"])
         assert [line for line in lines if line.startswith("OPERATOR_RETRY")] == [
-            f'OPERATOR_RETRY    by ann  from b: {count} records set aside (b, c)  {{"reason": "new address"}}'], lines
+            f'OPERATOR_RETRY    by ann  from b: {count} records set aside (b, c)  {{"login": "postgres", "reason": "new address"}}'], lines
         # The record that is kept has the time of its last attempt, not its number.
         assert any(line.startswith("step              b:gone1 ") and "attempt" not in line for line in lines), lines
         refused = cli(pawl, "retry", process, "--from", "z", code=1)["detail"]
@@ -149,7 +149,8 @@ def on_a_terminal_lists_are_cut_to_its_width_and_details_are_wrapped():
         for columns in (40, 80, 120):
             rows = on_terminal(pawl, columns, "process", "list")
             assert len(rows) == 3 and len(piped) == 2 and max(map(len, rows)) <= columns, rows
-            assert piped[1].startswith(rows[1].removesuffix("…")), rows
+            # A column that does not fit is left out, not cut.
+            assert "…" not in rows[0] + rows[1] and piped[1].startswith(rows[1] + "  ") and piped[0].startswith(rows[0] + " "), rows
             # The error does not fit into the row: it stands below.
             assert rows[2].startswith("    step a: the mailbox") and rows[2].endswith("…") and len(rows[2]) == columns, rows
         assert on_terminal(pawl, 400, "process", "list") == piped
@@ -176,6 +177,15 @@ def on_a_terminal_a_word_that_fits_into_the_next_line_is_not_broken():
             shown = on_terminal(pawl, columns, "process", "show", process)
             assert max(map(len, shown)) <= columns, shown
             assert all(any(one in line for line in shown) for one in ids), shown
+
+
+@test
+def on_a_terminal_help_is_wrapped_to_its_width():
+    with Pawl() as pawl:
+        for topic in ("errors", "metrics", "routes"):
+            piped, rows = pawl.run("help", topic).stdout.splitlines(), on_terminal(pawl, 80, "help", topic)
+            assert max(map(len, rows)) <= 80 < max(map(len, piped)), rows
+            assert "".join(" ".join(rows[1:]).split()) == "".join(" ".join(piped[1:]).split()), rows
 
 
 @test

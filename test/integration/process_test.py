@@ -423,7 +423,7 @@ def an_order_runs_over_http():
         wait_status(pawl, order, "WAITING_FOR_ASYNC")
         assert get(pawl, f"/{order}")["waits_for"] == {"approval": 1}
         said, twice = [post(pawl, f"/{order}/signals/approval", {"approved": True}, 201, key="k1") for _ in range(2)]
-        assert said.body == twice.body and said.json == {"process_id": order, "name": "approval", "key": "k1"}, (said, twice)
+        assert said.body == twice.body and said.json == {"process_id": order, "name": "approval", "key": "k1", "status": "RESUMED"}, (said, twice)
         assert said.headers["pawl-status"] == "RESUMED" and twice.headers["pawl-status"] == "REPEATED" and is_replayed(twice), twice
         assert wait_status(pawl, order, "COMPLETED") == get(pawl, f"/{order}?domain=shop")
         listed = get(pawl, "?status=COMPLETED&domain=shop&type=order&limit=10")

@@ -38,7 +38,7 @@ def a_pod_whose_functions_were_replaced_releases_what_it_claims():
         process, other = serve_with_waiting(pawl, 2)
         checksum = db.value("select checksum from pawl.definition")
         # As another program does it that has the same tables: in one transaction, and the process can be claimed from then on.
-        db.rows(f"""begin; {rename('process_load', 'bigint[], bigint', 'process_load_newer')}; update pawl.definition set checksum = repeat('0', 64);
+        db.rows(f"""begin; {rename('process_load', 'bigint[], bigint[], bigint', 'process_load_newer')}; update pawl.definition set checksum = repeat('0', 64);
                     {signal_sql(process)}; commit""")
         wait_until(lambda: pawl.server.said("cannot begin a command: pausing"), what="the pod pauses")
         assert pawl.server.said("functions in the database differ from this pawl's"), pawl.server.last_words()
@@ -46,7 +46,7 @@ def a_pod_whose_functions_were_replaced_releases_what_it_claims():
         attempts = wait_until(lambda: db.rows(f"select attempt from pawl.ready where id = pawl.process_number('{process}')"), what="it is released")
         assert attempts == ["0"], attempts
         # The functions are those of the program again: it goes on, without an operator.
-        db.rows(f"""begin; {rename('process_load_newer', 'bigint[], bigint', 'process_load')}; update pawl.definition set checksum = '{checksum}';
+        db.rows(f"""begin; {rename('process_load_newer', 'bigint[], bigint[], bigint', 'process_load')}; update pawl.definition set checksum = '{checksum}';
                     {signal_sql(other)}; commit""")
         for each in (process, other):
             assert wait_status(pawl, each, "COMPLETED", "WAITING_FOR_TSQ", "FAILED")["status"] == "COMPLETED"
@@ -56,7 +56,7 @@ def a_pod_whose_functions_were_replaced_releases_what_it_claims():
 def an_error_of_the_same_schema_is_still_a_failure_of_the_process():
     with Database() as db, Pawl(db) as pawl:
         process, = serve_with_waiting(pawl, 1)
-        db.rows(f"begin; {rename('process_load', 'bigint[], bigint', 'process_load_gone')}; {signal_sql(process)}; commit")
+        db.rows(f"begin; {rename('process_load', 'bigint[], bigint[], bigint', 'process_load_gone')}; {signal_sql(process)}; commit")
         wait_until(lambda: db.value(STATUS % process) == "WAITING_FOR_TSQ", what="it needs an operator")
 
 

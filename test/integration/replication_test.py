@@ -30,10 +30,11 @@ def topup(pawl, txn_id):
 
 
 def never_done(pawl, request):
-    """Three times the same request, while no standby confirms."""
-    for _ in range(3):
-        answer = request(pawl)
+    """Three times the same request, while no standby confirms. The problems."""
+    answers = [request(pawl) for _ in range(3)]
+    for answer in answers:
         assert answer.status in NOT_DONE, f"{answer.status}: {answer.body!r}"
+    return [answer.json for answer in answers]
 
 
 @test
@@ -43,8 +44,9 @@ def a_request_is_not_answered_before_a_standby_has_it():
         wait_until(lambda: pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201, what="the wallet is open")
         standbys(cluster, "nobody")
         command, txn = str(uuid.uuid4()), str(uuid.uuid4())
-        never_done(pawl, lambda p: send(p, command))
-        never_done(pawl, lambda p: topup(p, txn))
+        problems = never_done(pawl, lambda p: send(p, command)) + never_done(pawl, lambda p: topup(p, txn))
+        doubts = [found["detail"] for found in problems if found["type"] == "/problems/try-same-key"]
+        assert doubts and all("standby" in detail for detail in doubts), problems
         # A restart ends the waits: what had committed here can be seen, and is still on no standby.
         cluster.restart("immediate")
         wait_until(lambda: pawl.http("GET", "/health/ready").status == 200, what="ready again")

@@ -4,16 +4,19 @@
 RIGHTS is the whole truth: a function that is not in it is for the owner only. A new function that roles may call gets a row
 here and one in sql/base/grants.sql.
 """
+import json
+import urllib.parse
 from fnmatch import fnmatchcase
 
-from pawl_test import Database, main, test
+from pawl_test import Database, Pawl, main, test
 
-ROLES = ["reader", "sender", "worker", "poster", "treasurer", "monitor", "app", "admin"]
+ROLES = ["reader", "sender", "worker", "handler", "poster", "treasurer", "monitor", "app", "admin"]
 # A role, and those whose rights it has as well.
 CONTAINS = {
     "treasurer": ["poster"],
     "monitor": ["reader"],
-    "app": ["reader", "sender", "worker", "poster"],
+    "worker": ["handler"],
+    "app": ["reader", "sender", "worker", "handler", "poster"],
     "admin": ROLES,
 }
 
@@ -28,6 +31,7 @@ pawl.uuid7               sender poster
 
 pawl.send                sender
 pawl.send_items          sender
+pawl.key                 sender
 pawl.batch_new           sender
 pawl.batch_seal          sender
 pawl.batch_progress      reader sender
@@ -39,16 +43,17 @@ pawl.is_name             sender worker
 pawl.name_check          sender worker
 pawl.domain_find         sender worker
 pawl.decided_position             worker
+pawl.claimers_ready               worker
 pawl.claim               worker
 pawl.claim_isolate       worker
-pawl.handler_is_safe     worker
-pawl.handler_call        worker
+pawl.handler_is_safe     handler
+pawl.handler_call        handler
 pawl.extend              worker
 pawl.release             worker
 pawl.postpone            worker
 pawl.settle              worker
 pawl.settle_named        worker
-pawl.settle_items        worker
+pawl.settle_items        handler
 pawl.requeue_due          worker monitor
 pawl.attached_is_due      worker monitor
 pawl.attached_due         worker monitor
@@ -57,6 +62,7 @@ pawl.send_items          sender
 pawl.command_status      reader
 pawl.command_number      reader
 pawl.commands_find       reader
+pawl.page_check          reader
 pawl.command_ids         reader
 pawl.pending_ids         reader
 pawl.pending_sources     reader
@@ -66,6 +72,7 @@ pawl.command_list        reader
 pawl.command_page        reader
 pawl.command_count       reader
 pawl.backlog             reader
+pawl.rows_about          reader
 pawl.command_show        app
 pawl.tsq_decide          admin
 pawl.command_decide      admin
@@ -73,6 +80,8 @@ pawl.reply_command_id    reader sender worker
 pawl.reply_retry         monitor
 pawl.batch_expire        monitor
 pawl.batch_idle_s        reader
+pawl.reply_queues_bound  monitor
+pawl.reply_queues_percent reader
 pawl.prune_replies       monitor
 pawl.prune_dead_letters  monitor
 pawl.retry_policy_set    admin
@@ -86,20 +95,23 @@ pawl.prune               monitor
 pawl.prune_commands      monitor
 pawl.prune_keys          monitor
 pawl.prune_audit         monitor
+pawl.least_age_set       admin
 
 pawl.start               sender
 pawl.signal              sender
+pawl.signal_one          sender
 pawl.process_signal      sender
 pawl.process_domains     sender
 pawl.process_load        worker
-pawl.process_write       worker
+pawl.process_counted     worker
+pawl.process_write       handler
 pawl.process_list        reader
 pawl.process_show        app
 pawl.process_define      admin
 pawl.process_bind        worker
 pawl.process_orphans_cancel worker
 pawl.process_retry       admin
-pawl.process_compensate  admin
+pawl.process_compensate  sender
 pawl.process_move        admin
 
 pawl.telegram_lease      monitor
@@ -115,8 +127,12 @@ pawl.telegram_moved      worker
 pawl.telegram_delivered  worker
 pawl.telegram_reference  worker
 pawl.telegram_message    worker
+pawl.telegram_file       worker
+pawl.telegram_about      worker
 pawl.telegram_pace       worker
 pawl.telegram_pace_answer worker
+pawl.telegram_pace_message worker
+pawl.telegram_superseded worker
 pawl.telegram_limited    worker
 pawl.telegram_member_get worker
 pawl.telegram_member_put worker
@@ -150,8 +166,8 @@ pawl.key_create          admin
 pawl.key_list            admin
 pawl.key_revoke          admin
 
-pawl.answer_find         app
-pawl.answer_keep         app
+pawl.answer_find         admin
+pawl.answer_keep         admin
 
 wallet.get              reader poster
 wallet.assets_of         reader poster
@@ -173,11 +189,12 @@ wallet.seal              monitor
 wallet.verify            reader
 wallet.verify_plan       reader
 wallet.verify_step       reader
-wallet.verify_record       monitor
+wallet.verify_record       admin
 
 rating.group_get           reader
 rating.group_list          reader
 rating.board               reader
+rating.namesakes           reader
 rating.places              reader
 rating.stats               reader
 rating.matches             reader
@@ -190,6 +207,10 @@ rating.verify_members      reader
 rating.players_named       reader
 rating.players_get         reader
 rating.players_of_users    reader
+rating.usage_is_left       reader
+rating.timezone_find       reader
+rating.group_timezone      reader
+rating.group_times         reader
 rating.group_open          app
 rating.group_set           app
 rating.group_move          app
@@ -220,6 +241,7 @@ pgmq.validate_routing_key          reader
 pgmq._validate_words               reader
 pgmq.drop_queue                    admin
 pgmq._grant_roles
+pgmq.acquire_queue_lock
 pgmq.*                             app
 """
 
@@ -419,14 +441,134 @@ def a_login_has_the_rights_of_its_roles():
 
 
 @test
-def what_was_kept_is_not_erased_by_a_negative_age():
+def the_audit_names_the_login_of_a_caller_that_names_a_person():
+    login = "set session authorization"
     with Database() as db:
-        for sql in ["select pawl.prune(1000, interval '-1 day', interval '90 days')",
-                    "select pawl.prune(1000, interval '30 days', interval '-1 day')",
-                    "select pawl.prune_commands(1000, interval '-1 second', null)",
-                    "select pawl.prune_audit(1000, null)", "select pawl.prune_audit(null, interval '1 day')"]:
-            assert "must not be negative" in attempt(db, "pawl_monitor", sql), sql
-            assert "permission denied" in attempt(db, "pawl_app", sql), sql
+        shop, boss = f"shop_of_{db.name}", f"boss_of_{db.name}"
+        db.rows(f"create role {shop} login in role pawl_sender; create role {boss} login in role pawl_admin")
+        sent = ("select pawl.send{}({}'shop', array['t'], array['1']::jsonb[], null, null, null, null, null, null, null, {})")
+        try:
+            for actor in ("'ann'", f"'{boss}'", "'reply'", "null"):
+                assert attempt(db, shop, sent.format("", "", actor), login) == ""
+                assert attempt(db, shop, sent.format("_items", "false, ", actor), login) == ""
+            assert attempt(db, boss, sent.format("", "", "'ann'"), login) == "", "as a pod, which knows who asked it"
+            assert db.rows("select coalesce(sender, '-') from pawl.command order by id") == [
+                f"{shop} (ann)"] * 2 + [f"{shop} ({boss})"] * 2 + ["reply"] * 2 + ["-"] * 2 + ["ann"]
+            for who, sender, operator in ((shop, f"{shop} (ann)", "ann"), (boss, "reply", "ann"), (boss, "ann", boss)):
+                command_id = db.rows(f"select command_id from pawl.command where sender = '{sender}'")[0]
+                assert attempt(db, who, f"select pawl.command_cancel('{{{command_id}}}', null, '{operator}', 'r')", login) == ""
+            assert db.rows("select distinct actor, details->>'login', details->>'reason' from pawl.audit where event = 'CANCELED' order by 1, 2") == [
+                f"ann|{boss}|r", f"{boss}||r", f"{shop} (ann)||r"]
+            assert f'"login": "{boss}"' in db.value("select pawl.command_show(command_id)::text from pawl.audit where event = 'CANCELED' and details ? 'login'")
+        finally:
+            db.rows(f"drop role {shop}, {boss}")
+
+
+# Runs the SQL of its payload, at once or by a trigger after the function has returned.
+RUNS = """
+create schema shop authorization {app};
+set role {app};
+create table shop.todo (sql text);
+create function shop.runs() returns trigger language plpgsql as $$ begin execute new.sql; return new; end $$;
+create constraint trigger todo after insert on shop.todo deferrable initially deferred for each row execute function shop.runs();
+create function shop.handle(payload jsonb, command_id uuid) returns jsonb language plpgsql security definer as $$
+begin
+  if payload ? 'later' then
+    insert into shop.todo values (payload->>'later');
+  else
+    execute payload->>'sql';
+  end if;
+  return null;
+end $$;
+"""
+
+
+@test
+def a_handler_of_an_application_has_only_the_rights_of_the_handlers_login():
+    """The application's login may mint, and may name responses of processes; the login whose sessions run its functions may not."""
+    with Database() as db:
+        app, handler = f"app_of_{db.name}", f"handler_of_{db.name}"
+        url = urllib.parse.urlsplit(db.url)
+        handler_url = url._replace(netloc=f"{handler}@{url.netloc.partition('@')[2]}").geturl()
+        db.rows(f"create role {app} login in role pawl_app, pawl_treasurer; create role {handler} login in role pawl_handler; "
+                f"{RUNS.format(app=app)} reset role; grant usage on schema shop to {handler}; select wallet.open(array['a'])")
+        topup, reply = post("topup", "'a'", 5), "select pawl.send('shop', 't', '1'::jsonb, p_reply_to => 'response:1/$reply.ship')"
+        try:
+            with Pawl(db, env={"PAWL_HANDLER_DATABASE_URL": handler_url}) as pawl:
+                for sql in (topup, reply):
+                    assert attempt(db, app, sql, "set session authorization") == "", sql
+                    for how in ("sql", "later"):
+                        error = handled(db, pawl, {how: sql})
+                        assert ("pawl_treasurer" if sql == topup else "reply_to must") in error or "permission denied" in error, (how, sql, error)
+                assert handled(db, pawl, {"sql": post("spend", "'a'", 1)}) == "", "what the function's owner may without the treasury"
+                assert db.value("select balance from wallet.get(array['a'])") == "4"
+        finally:
+            db.rows(f"drop owned by {app}, {handler}; drop role {app}, {handler}")
+
+
+def handled(db, pawl, payload):
+    """The error of a command that the function has handled; "": none."""
+    sent = db.value(f"select pawl.send('work', 't', $${json.dumps(payload)}$$::jsonb, p_max_attempts => 1)")
+    done = pawl.run("work", "work", "--sql", "shop.handle", "--drain")
+    assert done.code == 0, done.stderr
+    return db.value(f"select coalesce(t.error, '') from pawl.command c left join pawl.tsq t using (id) where c.command_id = '{sent}'")
+
+
+@test
+def what_was_kept_is_not_erased_by_a_monitor_that_names_a_short_age():
+    calls = [("commands", "select pawl.prune(1000, interval '{}', interval '90 days')"), ("audit", "select pawl.prune(1000, interval '30 days', interval '{}')"),
+             ("commands", "select pawl.prune_commands(1000, interval '{}', null)"), ("audit", "select pawl.prune_audit(1000, interval '{}')"),
+             ("keys", "select pawl.prune_keys(1000, interval '{}')"), ("keys", "select pawl.retain(1000, interval '30 days', interval '{}', null)"),
+             ("replies", "select pawl.prune_replies(1000, interval '{}', null)"), ("dead letters", "select pawl.prune_dead_letters(1000, interval '{}')"),
+             ("batches", "select pawl.batch_expire(1000, interval '{}')")]
+    with Database() as db:
+        for what, call in calls:
+            # As intervals are compared, the last two are 10 and 53 days; as they are subtracted, they end in the future and at most a day ago.
+            for age in ["0", "-1 day", "200000 years", "-120 months 3610 days", "-120 months 3653 days"]:
+                sql = call.format(age)
+                assert f"age of {what} must be from " in attempt(db, "pawl_monitor", sql), sql
+                assert "permission denied" in attempt(db, "pawl_app", sql), sql
+            assert attempt(db, "pawl_monitor", call.format("1 day")) == "", call
+        assert "limit must be" in attempt(db, "pawl_monitor", "select pawl.prune_audit(null, interval '1 day')")
+        assert "age of audit" in attempt(db, "pawl_monitor", "select pawl.prune_audit(1, null)")
+        assert "permission denied" in attempt(db, "pawl_monitor", "select pawl.least_age_set('keys', '0')")
+        assert attempt(db, "pawl_admin", "select pawl.least_age_set('keys', '300 days')") == ""
+        assert "from 300 days" in attempt(db, "pawl_monitor", "select pawl.prune_keys(1, '299 days')")
+        assert "age must be from 0" in attempt(db, "pawl_admin", "select pawl.least_age_set('keys', '-120 months 3610 days')")
+        assert "what must be one of audit, batches" in attempt(db, "pawl_admin", "select pawl.least_age_set('key', '1 day')")
+
+
+@test
+def a_monitor_cannot_say_that_the_ledger_was_verified():
+    with Database() as db:
+        assert "permission denied" in attempt(db, "pawl_monitor", "select wallet.verify_record(1)")
+        assert attempt(db, "pawl_admin", "select wallet.verify_record(1)") == ""
+
+
+@test
+def functions_of_others_are_called_by_a_login_without_any_other_right_of_pawl():
+    """Their owner gains nothing by a login that it may act as anyway: then it may have more."""
+    call = "select pawl.handler_call('app', 'f', '{}', gen_random_uuid())"
+    with Database() as db:
+        login, owner = f"handler_of_{db.name}", f"owner_of_{db.name}"
+        others = [f"pawl_{role}" for role in ROLES if role != "handler"] + [db.value("select current_user"), f"worker_of_{db.name}"]
+        db.rows(f"create role {login} login in role pawl_handler; create role {owner}; create role worker_of_{db.name} in role pawl_worker; "
+                f"create schema app; grant usage on schema app to public; "
+                f"create function app.f (payload jsonb, command_id uuid) returns jsonb language sql security definer as 'select payload'; "
+                f"alter function app.f owner to {owner}")
+        try:
+            for inherits in ("inherit", "noinherit"):
+                for other in others:
+                    assert attempt(db, login, call, "set session authorization") == "", other
+                    db.rows(f"alter role {login} {inherits}; grant {other} to {login}")
+                    if inherits == "inherit":  # else it may not call handler_call() itself
+                        assert "by a login of pawl_handler only" in attempt(db, login, call, "set session authorization"), other
+                    assert db.rows(f"set session authorization {login}; set role pawl_handler; select pawl.handler_is_safe('app.f'::regproc)") == ["f"], other
+                    db.rows(f"grant {login} to {owner}")
+                    assert db.rows(f"set session authorization {login}; set role pawl_handler; select pawl.handler_is_safe('app.f'::regproc)") == ["t"], other
+                    db.rows(f"revoke {login} from {owner}; revoke {other} from {login}; alter role {login} inherit")
+        finally:
+            db.rows(f"drop schema app cascade; drop role {login}, {owner}, worker_of_{db.name}")
 
 
 main()

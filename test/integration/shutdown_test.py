@@ -4,6 +4,8 @@ import http.client
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -154,6 +156,58 @@ def a_hangup_reloads_what_can_change():
         assert server.http("GET", "/health/live").status == 200
         stop_clean(server)
         assert server.said("stopping"), "the level of before the bad file stayed"
+
+
+class Manager:
+    """A service manager's end of NOTIFY_SOCKET: what was sent to it, and by which process."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.socket.settimeout(TIMEOUT_S)
+        self.socket.bind(self.path)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def next(self):
+        """The process id of the sender, and the assignments."""
+        data, ancillary, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(struct.calcsize("3i")))
+        pid = next(struct.unpack("3i", value)[0] for _, kind, value in ancillary if kind == socket.SCM_CREDENTIALS)
+        return pid, dict(line.split("=", 1) for line in data.decode().splitlines())
+
+
+@test
+def a_service_manager_is_notified_of_readiness_reload_and_stop_by_the_daemon_alone():
+    with tempfile.TemporaryDirectory() as folder, Manager(folder) as manager, Pawl() as pawl:
+        os.chmod(folder, 0o755)
+        os.chmod(manager.path, 0o777)
+        server = pawl.serve(env={"NOTIFY_SOCKET": manager.path}, wait=False)
+        pid, state = manager.next()
+        assert pid == server.pid and state["READY"] == "1", (pid, server.pid, state)
+        server.wait_started()
+        assert server.http("GET", "/health/ready").status == 200, "ready as soon as it says so"
+        assert state["STATUS"] == f"ready on http://127.0.0.1:{server.port}", state
+        with open(f"/proc/{postmaster_pid(pawl.home)}/environ", "rb") as environment:
+            assert b"NOTIFY_SOCKET" not in environment.read(), "PostgreSQL would notify in pawl's name"
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        server.send(signal.SIGHUP)
+        pid, state = manager.next()
+        assert pid == server.pid and state["RELOADING"] == "1" and int(state["MONOTONIC_USEC"]) >= before, (pid, state)
+        assert manager.next() == (server.pid, {"READY": "1", "STATUS": f"ready on http://127.0.0.1:{server.port}"})
+        with open(os.path.join(pawl.home, "pawl.ini"), "w", encoding="utf-8") as out:
+            out.write("log = deafening\n")
+        server.send(signal.SIGHUP)
+        assert manager.next()[1]["RELOADING"] == "1"
+        assert manager.next() == (server.pid, {"READY": "1", "STATUS": "the last reload failed, see the log"})
+        server.send(signal.SIGTERM)
+        assert manager.next() == (server.pid, {"STOPPING": "1", "STATUS": "stopping"})
+        assert server.wait() == 0
+        assert is_clean(server), server.stderr
 
 
 @test

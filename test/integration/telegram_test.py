@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The bot's transport: updates in once, in order, by polls and webhooks; messages out once, in order, paced."""
-import json
 import signal
+import socket
 import threading
 import time
 
 from bot_api import BotApi
-from helpers import Receiver, Session, alert, backends
+from helpers import Receiver, Session, alert, backends, problem
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
+from telegram_helpers import put
 
 SECRET = "the-webhook-s_secret"
 WEBHOOK = {"PAWL_TELEGRAM_MODE": "webhook", "PAWL_TELEGRAM_WEBHOOK_SECRET": SECRET}
@@ -21,14 +22,6 @@ def updates(db, status=None):
     return [pair for pair in pairs if status in (None, pair[1])]
 
 
-def put(db, api, chat, texts, kind="send", key="t", **more):
-    """Queue messages as an application does."""
-    values = ", ".join(f"(md5('{key}' || {chat} || {n})::uuid, {chat}::bigint, '{kind}', '{json.dumps({'chat_id': chat, 'text': text, **more})}'::jsonb)"
-                       for n, text in enumerate(texts))
-    return int(db.value(f"select pawl.telegram_put({api.bot_id}, array_agg(v.id), array_agg(v.chat), array_agg(v.kind), array_agg(v.payload), 1000000) "
-                        f"from (values {values}) v (id, chat, kind, payload)"))
-
-
 def metric(pawl, name):
     body = pawl.http("GET", "/metrics").body.decode()
     return sum(float(line.rsplit(" ", 1)[1]) for line in body.splitlines() if line.startswith(name))
@@ -38,7 +31,7 @@ def metric(pawl, name):
 def a_poll_confirms_what_is_stored():
     with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
         group, ann = api.group(-1001), api.user(11, "Ann")
-        sent = [api.message(group, ann, f"hello {n}")["update_id"] for n in range(3)]
+        sent = [api.message(group, ann, f"/x {n}")["update_id"] for n in range(3)]
         pawl.serve("--role", "bot,api")
         wait_until(lambda: updates(db, "COMPLETED") == [(n, "COMPLETED") for n in sent])
         wait_until(lambda: api.pending == [], what="confirmed")
@@ -62,10 +55,67 @@ def what_members_write_to_each_other_is_not_stored():
             api.edit(secret, "an edited SECRET")
             api.update(poll={"question": "SECRET"})
             api.message(group, ann, "/match 3 1", reply_to=secret["message"])
-            wait_until(lambda: len(updates(db, "COMPLETED")) == 4)
+            wait_until(lambda: len(updates(db, "COMPLETED")) == 1)
+            assert len(updates(db)) == 1, "what is no command becomes none"
             stored = "\n".join(db.rows("select payload from pawl.command"))
             assert "SECRET" not in stored and "/match 3 1" in stored, stored
             wait_until(lambda: any("Ann 3:1 Bob" in text for text in api.texts(group)), what="the reply names its opponent all the same")
+
+
+def players(db):
+    return db.rows("select p.name, m.is_present from rating.member m join rating.player p on p.id = m.player_id order by p.user_id")
+
+
+@test
+def who_writes_is_noted_without_a_command():
+    for mode in ({}, WEBHOOK):
+        with Database() as db, BotApi() as api, Pawl(db, env=api.env(**mode)) as pawl:
+            group, other, ann, bob = api.group(-1001, "Chess"), api.group(-1002), api.user(11, "Ann"), api.user(12, "Bob")
+            eve = api.user(13, "Eve")
+            server = pawl.serve("--role", "bot,api")
+            if mode:
+                api.do_setwebhook({"url": f"http://{server.host}:{server.port}/telegram/webhook", "secret_token": SECRET}, None)
+            anna = {**ann, "first_name": "Anna"}
+            first = api.message(group, ann, "hello")
+            api.edit(first, "hallo")
+            api.message(group, anna, "hello", reply_to=api.content(group, bob, "x"))
+            api.message(other, anna, "hello Eve", entities=[{"type": "text_mention", "offset": 6, "length": 3, "user": eve}])
+            api.message(api.private(ann), ann, "hello")
+            wait_until(lambda: api.pending == [], what="all are confirmed")
+            assert players(db) == ["Anna|t", "Anna|t", "Bob|t"], players(db)
+            assert db.rows("select chat_id, title from rating.groups order by 1 desc") == ["-1001|Chess", "-1002|Group"]
+            assert updates(db) == [] and metric(pawl, 'pawl_telegram_updates_total{outcome="noted"}') == 5
+            api.message(group, None, left_chat_member=anna)
+            wait_until(lambda: len(updates(db, "COMPLETED")) == 1)
+            assert "Anna|f" in players(db)
+            api.message(group, ann, "I am back")
+            wait_until(lambda: players(db).count("Ann|t") == 2, what="she is present again, under her present name")
+            # The bot comes back to a group that has removed it.
+            api.member_change(group, api.me(), "member", "kicked", of_bot=True)
+            wait_until(lambda: db.value("select count(*) from rating.groups where not is_active") == "1")
+            api.member(group, api.me())
+            api.message(group, bob, "there you are")
+            wait_until(lambda: db.value("select count(*) from rating.groups where not is_active") == "0")
+
+
+@test
+def who_writes_is_noted_by_a_command_while_a_row_is_locked():
+    """Updates of other chats do not wait for that."""
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        group, other, ann, bob = api.group(-1001), api.group(-1002), api.user(11, "Ann"), api.user(12, "Bob")
+        api.message(group, ann, "hello")
+        api.message(other, bob, "hello")
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: players(db) == ["Ann|t", "Bob|t"])
+        with Session(db.url) as session:
+            session.do("begin; insert into rating.member (group_id, player_id, is_present, rating, deviation, volatility) "
+                       "select g.id, p.id, true, 1500, 350, 0.06 from rating.groups g, rating.player p where g.chat_id = -1001 and p.user_id = 12")
+            seen = api.message(group, bob, "hello")
+            api.message(other, ann, "/me")
+            wait_until(lambda: api.sent(other), what="the other chat is answered")
+            assert seen["update_id"] in [number for number, _ in updates(db)] and len(players(db)) == 3, (updates(db), players(db))
+            session.do("rollback")
+        wait_until(lambda: players(db).count("Bob|t") == 2, what="the command is done")
 
 
 @test
@@ -75,7 +125,7 @@ def an_update_is_not_confirmed_while_the_database_is_away():
         wait_until(lambda: api.poll, what="a poll is open")
         proxy.do("mode refuse")
         proxy.do("cut")
-        update = api.message(api.group(-1001), api.user(11), "hello")
+        update = api.message(api.group(-1001), api.user(11), "/x")
         wait_until(lambda: pawl.server.said("updates cannot be stored"), what="it tries to store")
         assert api.pending == [update] and updates(db) == []
         proxy.do("mode pass")
@@ -88,19 +138,19 @@ def the_same_update_five_times_to_three_instances_is_one_command():
     with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
         group, ann = api.group(-1001), api.user(11)
         servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
-        update = api.message(group, ann, "hello")
+        update = api.message(group, ann, "/x")
         for _ in range(4):
             api.again(update)
         wait_until(lambda: updates(db, "COMPLETED"))
         for _ in range(5):  # and after it was confirmed
             api.again(update)
-        last = api.message(group, ann, "last")
+        last = api.message(group, ann, "/x last")
         wait_until(lambda: len(updates(db, "COMPLETED")) == 2)
         assert updates(db) == [(update["update_id"], "COMPLETED"), (last["update_id"], "COMPLETED")]
         assert [s.stop() for s in servers] == [0, 0, 0]
     with Database() as db, BotApi() as api, Pawl(db, env={**api.env(), **WEBHOOK}) as pawl:
         servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
-        update = {"update_id": 5, "message": api.content(api.group(-1001), api.user(11), "hello")}
+        update = {"update_id": 5, "message": api.content(api.group(-1001), api.user(11), "/x")}
         statuses = []
         posts = [threading.Thread(target=lambda s=s: statuses.append(
                      api.post(f"http://{s.host}:{s.port}/telegram/webhook", update, SECRET))) for s in servers for _ in range(5)]
@@ -118,7 +168,7 @@ def updates_of_a_chat_keep_their_order():
     with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
         groups, ann = [api.group(-1001 - n) for n in range(3)], api.user(11)
         for n in range(150):
-            api.message(groups[n % 3], ann, f"{n}")
+            api.message(groups[n % 3], ann, f"/x {n}")
         pawl.serve("--role", "bot,api")
         pawl.serve("--role", "bot,api")
         wait_until(lambda: len(updates(db, "COMPLETED")) == 150)
@@ -131,14 +181,23 @@ def updates_of_a_chat_keep_their_order():
         assert db.value("select count(distinct order_key) from pawl.command") == "3"
 
 
+def head_only(server, secret):
+    """The status for a request whose body never comes."""
+    with socket.create_connection((server.host, server.port), 5) as client:
+        given = f"X-Telegram-Bot-Api-Secret-Token: {secret}\r\n" if secret else ""
+        client.sendall(f"POST /telegram/webhook HTTP/1.1\r\nHost: a\r\n{given}Transfer-Encoding: chunked\r\n\r\n".encode())
+        return int(client.recv(100).split()[1])
+
+
 @test
 def a_webhook_wants_its_secret():
     with Database() as db, BotApi() as api, Pawl(db, env={**api.env(), **WEBHOOK}) as pawl:
         server = pawl.serve("--role", "bot,api")
         url = f"http://{server.host}:{server.port}/telegram/webhook"
-        update = {"update_id": 5, "message": api.content(api.group(-1001), api.user(11), "x")}
+        update = {"update_id": 5, "message": api.content(api.group(-1001), api.user(11), "/x")}
         for secret in (None, "", "wrong", SECRET + "x", SECRET[:-1]):
             assert api.post(url, update, secret) == 401, secret
+            assert head_only(server, secret) == 401, secret
         assert api.post(url, update, SECRET) == 200
         assert len(updates(db)) == 1
         # What can never be read is acknowledged, or it would be delivered for a day.
@@ -149,6 +208,7 @@ def a_webhook_wants_its_secret():
     with Database() as db, Pawl(db) as pawl:
         server = pawl.serve()
         assert api.post(f"http://{server.host}:{server.port}/telegram/webhook", {"update_id": 1}, SECRET) == 404
+        assert head_only(server, SECRET) == 404
     with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_MODE="webhook")) as pawl:
         done = pawl.run("serve", "--listen", "127.0.0.1:0")
         assert done.code == 2 and "PAWL_TELEGRAM_WEBHOOK_SECRET must be set" in done.stderr, done
@@ -157,7 +217,7 @@ def a_webhook_wants_its_secret():
 @test
 def a_webhook_is_registered_and_a_poller_removes_it_without_dropping():
     with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
-        update = api.message(api.group(-1001), api.user(11), "before")
+        update = api.message(api.group(-1001), api.user(11), "/x")
         url = "http://127.0.0.1:9/telegram/webhook"
         first = pawl.serve("--role", "bot,api", env={**WEBHOOK, "PAWL_TELEGRAM_WEBHOOK_URL": url})
         wait_until(lambda: api.webhook)
@@ -174,7 +234,7 @@ def one_instance_polls_and_another_takes_over():
     with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
         servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
         group, ann = api.group(-1001), api.user(11)
-        api.message(group, ann, "1")
+        api.message(group, ann, "/x")
         wait_until(lambda: len(updates(db, "COMPLETED")) == 1)
         assert api.conflicts == 0, "two polled at the same time"
 
@@ -187,10 +247,10 @@ def one_instance_polls_and_another_takes_over():
         first[0].kill()
         rest = [s for s in servers if s is not first[0]]
         second = wait_until(lambda: [s for s in rest if polls(s)], what="another polls")
-        api.message(group, ann, "2")
+        api.message(group, ann, "/x")
         wait_until(lambda: len(updates(db, "COMPLETED")) == 2)
         assert second[0].stop() == 0  # gives the lease back
-        api.message(group, ann, "3")
+        api.message(group, ann, "/x")
         wait_until(lambda: len(updates(db, "COMPLETED")) == 3)
 
 
@@ -204,9 +264,17 @@ def a_409_makes_it_step_back():
             api.lock.notify_all()
         wait_until(lambda: pawl.server.said("stepping back"))
         wait_until(lambda: db.value("select holder is null from pawl.telegram_bot") == "t")
-        update = api.message(api.group(-1001), api.user(11), "x")
+        update = api.message(api.group(-1001), api.user(11), "/x")
         wait_until(lambda: updates(db, "COMPLETED") == [(update["update_id"], "COMPLETED")], what="it polls again")
         assert metric(pawl, "pawl_telegram_conflicts_total") == 1
+        assert alert(pawl, "bot-conflict")["state"] == "ok", "one may be a pod that has died"
+        for n in range(2):
+            wait_until(lambda: api.poll not in (None, "another"), what="it polls")
+            with api.lock:
+                api.poll = "another"
+                api.lock.notify_all()
+            wait_until(lambda n=n: metric(pawl, "pawl_telegram_conflicts_total") == n + 2)
+        wait_until(lambda: alert(pawl, "bot-conflict")["state"] == "firing", what="the alert")
 
 
 @test
@@ -220,7 +288,7 @@ def sigterm_in_a_long_poll_and_in_a_webhook():
         assert db.value("select until <= now() from pawl.telegram_bot") == "t"
     with Database() as db, BotApi() as api, Pawl(db, env={**api.env(), **WEBHOOK}) as pawl:
         server = pawl.serve("--role", "bot,api")
-        update = {"update_id": 5, "message": api.content(api.group(-1001), api.user(11), "x")}
+        update = {"update_id": 5, "message": api.content(api.group(-1001), api.user(11), "/x")}
         statuses = []
         with Session(db.url) as session:
             session.do("begin; lock table pawl.command in access exclusive mode")
@@ -314,6 +382,42 @@ def a_429_is_obeyed_in_full_and_no_other_chat_waits():
         wait_until(lambda: api.texts(other) == ["c", "d"])
         first, again = [c.at for c in api.calls_of("sendMessage") if c.parameters["text"] == "d"]
         assert again - first >= 2
+
+
+@test
+def the_scope_command_sends_messages_and_touches_none_that_wait():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        pawl.serve("--role", "api")
+        news, boss = [pawl.run("key", "create", name, "--scopes", scopes).stdout.strip()
+                      for name, scopes in (("news", "command"), ("boss", "command,admin"))]
+        domain = f"telegram:{api.bot_id}:outbox"
+        message = {"domain": domain, "type": "send", "payload": {"chat_id": -1001, "text": "news"}, "order_key": "-1001"}
+        sent = pawl.http("POST", "/v1/commands", message, token=news)
+        assert sent.status == 201, sent
+        put(db, api, -1001, ["of the bot"])
+        own = db.value("select md5('t' || -1001 || 0)::uuid")
+        for command in (sent.json["command_id"], own):
+            for path in (f"/v1/commands/{command}/cancel", f"/v1/commands/{command}/cancel?domain={domain}"):
+                problem(pawl.http("POST", path, {}, token=news), 403, "not-allowed", "admin")
+            problem(pawl.http("GET", f"/v1/commands/{command}", token=news), 403, "not-allowed", "admin")
+        problem(pawl.http("POST", f"/v1/domains/{domain}/claim", {"limit": 1}, token=news), 403, "not-allowed", "admin")
+        for verb, item in (("settle", {"outcome": "complete"}), ("extend", {})):
+            body = {"items": [{"command_id": own, "lease": 1, **item}], **({"lease_s": 30} if verb == "extend" else {})}
+            problem(pawl.http("POST", f"/v1/domains/{domain}/{verb}", body, token=news), 403, "not-allowed", "admin")
+        assert db.value("select count(*) from pawl.ready") == "2"
+        assert pawl.http("POST", f"/v1/commands/{own}/cancel", {}, token=boss).status == 200
+        assert pawl.server.stop() == 0
+
+
+@test
+def a_429_of_a_poll_is_obeyed_in_full():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        api.answer("getUpdates", 429, retry_after=5)
+        server = pawl.serve("--role", "bot,api")
+        wait_until(lambda: len(api.calls_of("getUpdates")) >= 2, what="it polls again")
+        first, again = [call.at for call in api.calls_of("getUpdates")][:2]
+        assert again - first >= 5, again - first
+        assert server.stop() == 0
 
 
 @test
@@ -427,6 +531,46 @@ def failures_that_pass_are_repeated():
 
 
 @test
+def a_text_that_is_too_long_fails_and_is_not_cut():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        group = api.group(-1001)
+        put(db, api, group["id"], ["x" * 4097, "<b>" + "\U0001f3c6" * 2048 + "</b>"])
+        put(db, api, group["id"], ["y" * 1025], kind="photo", key="p", file="aGVsbG8=", file_name="a.png")
+        put(db, api, group["id"], ["end"], key="e")
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: "end" in api.texts(group))
+        assert api.texts(group) == ["\U0001f3c6" * 2048, "end"], api.texts(group)
+        errors = db.rows("select o.error from pawl.outcome o where o.status = 'FAILED' order by o.id")
+        assert errors == ["text must have at most 4096 UTF-16 units without tags, got 4097", "text must have at most 1024 UTF-16 units without tags, got 1025"], errors
+
+
+@test
+def a_file_that_the_server_cannot_take_holds_its_chat_for_four_attempts():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        group = api.group(-1001)
+        api.answer("sendPhoto", 500, times=100)
+        put(db, api, group["id"], ["chart"], kind="photo", file="aGVsbG8=", file_name="a.png")
+        put(db, api, group["id"], ["next"], key="n")
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.texts(group) == ["next"])
+        assert len(api.calls_of("sendPhoto")) == 4
+        assert db.value("select o.error from pawl.outcome o where o.status = 'FAILED'").startswith("given up after 4 attempts")
+
+
+@test
+def a_confirmation_by_an_edit_that_is_refused_is_a_new_message():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        group = api.group(-1001)
+        api.answer("editMessageText", 400, description="Bad Request: message can't be edited", times=2)
+        put(db, api, group["id"], ["Undone"], kind="edit", message_id=9, first=True)
+        put(db, api, group["id"], ["page 2"], kind="edit", key="e", message_id=9)
+        put(db, api, group["id"], ["end"], key="n")
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: "end" in api.texts(group))
+        assert api.texts(group) == ["Undone", "end"], api.texts(group)
+
+
+@test
 def a_group_that_moves_is_followed():
     with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
         group = api.group(-77, kind="group")
@@ -494,10 +638,10 @@ def servers_that_answer_oddly():
         api.answer("getUpdates", 200, body='{"ok": true, "result": [null, 5, {}, {"update_id": 3, "message": null}]}')
         api.answer("getUpdates", 200, body='{"ok": false, "error_code": 429, "parameters": {"retry_after": 1}}')
         group = api.group(-1001)
-        update = api.message(group, api.user(11), "x")
+        update = api.message(group, api.user(11), "/x")
         put(db, api, -1001, ["y"])
         pawl.serve("--role", "bot,api")
-        wait_until(lambda: updates(db, "COMPLETED") == [(3, "COMPLETED"), (update["update_id"], "COMPLETED")])
+        wait_until(lambda: updates(db, "COMPLETED") == [(update["update_id"], "COMPLETED")])
         wait_until(lambda: api.texts(group) == ["y"])
 
 
@@ -547,10 +691,10 @@ def an_update_that_cannot_be_read_stops_no_other():
         for _ in range(80):
             current["x"] = {}
             current = current["x"]
-        good = [api.message(group, ann, "before")]
+        good = [api.message(group, ann, "/before")]
         for text, more in (("a\0b", {}), ("lone \ud800 surrogate", {}), ("deep", {"x": deep}), ('quote " and \\ [ { \0', {})):
             api.message(group, ann, text, **more)
-            good.append(api.message(group, ann, "between ] } \\\" , :"))
+            good.append(api.message(group, ann, "/between ] } \\\" , :"))
         pawl.serve("--role", "bot,api")
         wait_until(lambda: updates(db, "COMPLETED") == [(u["update_id"], "COMPLETED") for u in good])
         wait_until(lambda: api.pending == [], what="all are confirmed")

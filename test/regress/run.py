@@ -20,7 +20,7 @@ from pathlib import Path
 
 TEST = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TEST / "harness"))
-from pawl_test import Database, setting  # noqa: E402
+from pawl_test import Database, check_chosen, setting  # noqa: E402
 
 TIMEOUT_S = 60
 PARALLEL = 3  # tests at a time: isolation tests wait for each other's locks most of the time
@@ -92,10 +92,15 @@ def attempt(test):
 
 def main():
     only = os.environ.get("PAWL_TEST")
-    tests = list(collect(sys.argv[1:] or ([only] if only else [])))
+    names = sys.argv[1:] or ([only] if only else [])
+    tests = list(collect(names))
     failed = 0
+    check_chosen(tests, " ".join(names))
+    try:
+        Database.template_name()  # once, before the threads need it
+    except AssertionError as error:
+        sys.exit(f"the schema does not load: {error}")
     print(f"1..{len(tests)}")
-    Database.template_name()  # once, before the threads need it
     with ThreadPoolExecutor(PARALLEL) as pool:
         for number, (test, (trouble, seconds)) in enumerate(zip(tests, pool.map(attempt, tests)), 1):
             failed += bool(trouble)

@@ -74,7 +74,8 @@ bool session_send(Session *session, const char *sql, const char *parameter)
 
     if (session->status != CONNECTION_OK || session->asked)
         return false;
-    if (session->pipeline && strncmp(sql, "select set_config", strlen("select set_config")) == 0) {
+    if (session->pipeline &&
+        strncmp(sql, "select pg_catalog.set_config", strlen("select pg_catalog.set_config")) == 0) {
         session->timeout_ms = (int)strtol(parameter, NULL, 10);
         return true;
     }

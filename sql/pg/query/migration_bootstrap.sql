@@ -1,4 +1,5 @@
--- What must be there before the first migration can be remembered. Several statements.
+-- What must be there before the first migration can be remembered. Several statements. Who creates the table has its lock: another one waits briefly.
+set local lock_timeout = '100ms';
 -- One row per migration, written once. The time is the server's own: pawl.now() is younger than this table.
 create table pawl.migration (
   version    integer     primary key check (version > 0),

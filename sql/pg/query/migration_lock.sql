@@ -1,4 +1,4 @@
--- One migrator at a time in this database, until the transaction ends. The key is "pawl" in ASCII, and 1.
--- One bigint: 1 the lock was taken, 0 another session has it. Polling is better than waiting: a waiter would hold a connection, and its
--- timeout could not be distinguished from a server that does not answer.
-select pg_try_advisory_xact_lock(x'7061776c'::integer, 1)::integer::bigint as value
+-- One migrator at a time in this database, until the transaction ends. A lock that only the owner may take: any login could hold an advisory lock.
+-- Readers of the table do not wait for it. Polling is better than waiting: a waiter would hold a connection, and its timeout could not be
+-- distinguished from a server that does not answer.
+lock table pawl.migration in share row exclusive mode nowait

@@ -16,6 +16,7 @@ where s.settled;
 
 -- Retention deletes commands and keeps their audit, and the audit starts where it should.
 update pawl.fake_clock set at = at + interval '1 hour';
+select pawl.least_age_set('commands', '0');
 select pawl.prune(100, '0', '90 days') > 0 as pruned;
 select (select count(*) from pawl.command) as commands, (select at from pawl.audit_start) = pawl.now() - interval '90 days' as as_it_should;
 select event, count(*) from pawl.audit group by event order by event;

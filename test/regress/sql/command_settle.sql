@@ -90,7 +90,7 @@ select * from pawl.send('till', array_fill('a'::text, array[3000]), array_fill('
   p_reply_to => array(select 'r' || n from generate_series(1, 3000) n));
 select count(*) from pgmq.meta;
 select count(*) from pawl.send('till', array_fill('a'::text, array[3000]), array_fill('1'::jsonb, array[3000]),
-  p_reply_to => array(select 'r' || n % 100 from generate_series(1, 3000) n));
+  p_reply_to => array(select 'r' || n % 10 from generate_series(1, 3000) n));
 select count(*) from pawl.reply_queue;
 
 -- A lease that another transaction had locked and let go by rolling back is settled as any other, also beside one that has another token,
@@ -106,3 +106,28 @@ select s.* from (select array_agg(h.id) as ids, array_agg(h.token) as tokens fro
   pawl.settle_items(true, h.ids, h.tokens, '{complete,complete}', null, null, null, null, null) s;
 select current_setting('lock_timeout') as lock_timeout;
 select p.type, p.places, p.place from places p join yard h using (id) order by p.id;
+
+-- A command keeps its priority on every way back into the queue: after a delay, a retry, a release, a postponement, a lost worker and an
+-- operator's retry.
+create function queued (p_way text) returns table (way text, priority smallint) language plpgsql
+  set client_min_messages = error as $$ -- the damaged lease from above fails again
+begin
+  update pawl.delayed set due = pawl.now() - interval '1 s';
+  update pawl.lease set until = pawl.now() - interval '1 s';
+  perform pawl.requeue_due(10, 'epoch', 1000);
+  return query select p_way, r.priority from pawl.ready r where r.domain_id = pawl.domain_find('urgent');
+end
+$$;
+select pawl.send('urgent', 'a', '1'::jsonb, p_delay => interval '1 hour', p_priority => 7) is not null as sent;
+select * from queued('delay');
+select s.status from claim_all('urgent') c, pawl.settle(array[c.id], array[c.token], '{retry}', p_errors => '{x}') s;
+select * from queued('retry');
+select pawl.release(array[c.id], array[c.token]) from claim_all('urgent') c;
+select * from queued('release');
+select pawl.postpone(array[c.id], array[c.token], array[3600000], 'x') from claim_all('urgent') c;
+select * from queued('postponement');
+select count(*) from claim_all('urgent');
+select * from queued('lost worker');
+select s.status from claim_all('urgent') c, pawl.settle(array[c.id], array[c.token], '{fail}', p_errors => '{x}') s;
+select d.verdict from pawl.tsq t join pawl.command c on c.id = t.id, pawl.tsq_decide(array[c.command_id], 'retry', 'operator') d where c.domain_id = pawl.domain_find('urgent');
+select * from queued('operator');

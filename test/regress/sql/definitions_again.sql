@@ -38,7 +38,7 @@ select to_regprocedure('pawl.horizon(smallint, bigint[], text[])');
 -- pawl.send of an earlier version, without order keys, is renamed where something depends on it, and else dropped.
 drop schema shop cascade;
 create schema shop;
-drop function pawl.send(text, text, jsonb, uuid, interval, integer, integer, text, text, uuid, text);
+drop function pawl.send(text, text, jsonb, uuid, interval, integer, integer, text, text, uuid, text, text);
 create function pawl.send (
   p_domain text, p_type text, p_payload jsonb default '{}', p_command_id uuid default null, p_delay interval default null, p_priority integer default null,
   p_max_attempts integer default null, p_reply_to text default null, p_correlation_id text default null, p_batch uuid default null)
@@ -59,3 +59,26 @@ select shop.old() is not null as "goes on", pawl.send('shop', 'new', '2') is not
 select p.oid::regprocedure from pg_proc p where p.proname = 'send_unordered';
 drop function shop.old;
 drop function pawl.send_unordered;
+
+-- The version without keys likewise.
+drop function pawl.send(text, text, jsonb, uuid, interval, integer, integer, text, text, uuid, text, text);
+create function pawl.send (
+  p_domain text, p_type text, p_payload jsonb default '{}', p_command_id uuid default null, p_delay interval default null, p_priority integer default null,
+  p_max_attempts integer default null, p_reply_to text default null, p_correlation_id text default null, p_batch uuid default null, p_order_key text default null)
+  returns uuid language plpgsql as $$
+begin
+  return (select s.command_id from pawl.send(p_domain, array[p_type], array[p_payload], array[p_command_id]) s);
+end
+$$;
+create function shop.old () returns uuid language sql
+begin atomic
+  select pawl.send('shop', 'old', '1'::jsonb, null::uuid, null::interval, null::integer, null::integer, null::text, null::text, null::uuid, 'k');
+end;
+:retire
+\set ECHO none
+:definitions
+\set ECHO all
+select shop.old() is not null as "goes on", pawl.send('shop', 'new', '2') is not null as "not ambiguous";
+select p.oid::regprocedure from pg_proc p where p.proname = 'send_unkeyed';
+drop function shop.old;
+drop function pawl.send_unkeyed;

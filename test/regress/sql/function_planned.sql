@@ -18,7 +18,7 @@ begin
   perform from pawl.settle_items(true, array[v_lease.id], array[v_lease.token], '{complete}', '{"{}"}', null, null, null, null);
   perform pawl.start('order', '{}', number(p_n + 1), 'shop');
   select c.id, c.token into strict v_lease from pawl.claim(pawl.domain_find('process:shop'), 1, 60000, v_none, null, 'w') c;
-  perform from pawl.process_load(array[v_lease.id], 1000000);
+  perform from pawl.process_load(array[v_lease.id], array[v_lease.token], 1000000);
   perform from pawl.process_write(array[v_lease.id], array[v_lease.token], '{pack}', '{1}', '{h}', '{"{}"}', null, '{0}', '{"{\"a\": 1}"}', null, null,
     null, null, null, null, null, null, null);
   perform from pawl.process_write(array[v_lease.id], array[v_lease.token], null, null, null, null, null, null, null, null, null,

@@ -70,7 +70,8 @@ rollback;
 select count(*) from pg_tables where tablename like '__third';
 begin;
 select pgmq.acquire_queue_lock('first');
-select mode, granted from pg_locks where locktype = 'advisory' and pid = pg_backend_pid();
+select pgmq.acquire_queue_lock('First'); -- a transaction does not wait for itself
+select mode, granted from pg_locks where locktype = 'advisory' and pid = pg_backend_pid(); -- every login could take such a lock
 rollback;
 
 -- Purge: how many; the ids go on.

@@ -18,6 +18,10 @@ select msg_id from pgmq.pop('made_by_app');
 select queue_length, total_messages from pgmq.metrics('made_by_app');
 select count(*) from pgmq.a_made_by_app;
 delete from pgmq.topic_bindings;
+-- Replies to queues read the list of queues: an application could make them wait.
+begin; lock table pgmq.meta in access exclusive mode;
+rollback;
+delete from pgmq.meta;
 drop table pgmq.q_made_by_app;
 select pgmq.purge_queue('made_by_app');
 reset role;

@@ -85,7 +85,7 @@ select event, details from audit('018f0000-0000-7000-8000-000000000011') where e
 select pawl.start('order', '{}', '018f0000-0000-7000-8000-000000000002', 'shop');
 create temp table f as select * from claim_all('shop');
 select suspend(f.id, f.token, 'two', 'WAITING_FOR_ASYNC', '{"x": 2}') from f;
-select r.* from f, pawl.process_respond(array[f.id, f.id, f.id, f.id], '{x,x,x,x}', '{k1,k1,k2,k3}', '{1,1,2,3}', 'ann') r;
+select r.ord, r.verdict from f, pawl.process_respond(array[f.id, f.id, f.id, f.id], '{x,x,x,x}', '{k1,k1,k2,k3}', '{1,1,2,3}', 'ann') r;
 select name, key, payload, met, resumed from pawl.process_response where id in (select id from f) order by number;
 select version, wait, waits, response_count from pawl.process where id in (select id from f);
 

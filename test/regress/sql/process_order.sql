@@ -11,10 +11,17 @@ create function put (p_step text, p_error text default null, p_began interval de
   from leased l, pawl.process_write(array[l.id], array[l.token], array[p_step], '{1}', null, array[to_jsonb(p_step)], array[p_error],
     array[pawl.micros(pawl.now() - p_began)], null, null, null, null, null, null, null, array[p_ends], null, array[p_error]) w
 $$;
-create function records () returns table (step text, error text) language sql as $$
-  select s ->> 'name', s ->> 'error'
-  from pawl.process_load(array(select id from pawl.process), 0) l cross join lateral jsonb_array_elements(l.steps) with ordinality s (s, n)
-  order by l.id, n
+-- As the worker reads them that has the lease; there is none when the process is in the troubleshooting queue or waits for its turn.
+create function records () returns table (step text, error text) language plpgsql as $$
+begin
+  insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at)
+  select c.id, 0, pawl.now(), c.domain_id, c.priority, 1, c.max_attempts, false, pawl.now() from pawl.command c on conflict do nothing;
+  return query select s ->> 'name', s ->> 'error'
+    from pawl.process_load(array(select l.id from pawl.lease l order by l.id), array(select l.token from pawl.lease l order by l.id), 0) l
+    cross join lateral jsonb_array_elements(l.steps) with ordinality s (s, n)
+    order by l.id, n;
+  delete from pawl.lease l where l.token = 0;
+end
 $$;
 select version from pawl.process_define('shop', 'order', '{"type": "order", "domain": "shop", "steps": [
   {"name": "pay", "exec": "true", "compensate": {"exec": "true"}}, {"name": "mail", "exec": "true"}, {"name": "x", "exec": "true"}]}', null, null, 'test');

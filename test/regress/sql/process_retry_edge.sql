@@ -38,6 +38,7 @@ select is_new from leased, pawl.send_items(false, 'mailer', '{m}', '{"{}"}', arr
 select w.verdict from leased l, pawl.process_write(array[l.id], array[l.token], '{b}', '{1}', '{h}', null, '{no}', null, null, null, null, null, null, null,
   null, '{fail}', null, '{no}') w;
 select s.status from claim_one('mailer') c, pawl.settle(array[c.id], array[c.token], '{complete}') s;
+select pawl.least_age_set('commands', '0');
 select gone from pawl.prune_commands(1000, interval '0 s', null);
 select count(*) as commands from pawl.command where command_id = process(3);
 select verdict from pawl.process_retry(array[process(2)], null, 'ann', null, 'a', process(4));

@@ -87,6 +87,46 @@ with moved as (delete from pawl.ready r where r.order_key = '21' and r.id <> (se
 insert into pawl.parked (domain_id, order_key, id) select domain_id, order_key, id from moved;
 select pawl.telegram_put(11, array[gen_random_uuid()], '{21}', '{send}', '{1}', 1000), pawl.telegram_put(11, array[gen_random_uuid()], '{23}', '{send}', '{1}', 1000);
 
+-- Confirmations have a key and a share of their own, and are sent first; a file has few attempts. Bot 14.
+create function put_all (p_payload jsonb, p_count integer, p_capacity integer default 1000, p_type text default 'send') returns integer language sql as $$
+  select pawl.telegram_put(14, array_agg(gen_random_uuid()), array_agg(-31::bigint), array_agg(p_type), array_agg(p_payload), p_capacity)
+  from generate_series(1, p_count) n $$;
+select put_all('{}', 251), put_all('{"first": true}', 249), put_all('{"first": true}', 1);
+select put_all('{"first": true}', 1);
+select put_all('{"first": true}', 1, 0);
+select put_all('{"first": 1}', 1), put_all('{"first": "true"}', 1);
+select order_key, priority, count(*), max(max_attempts) from pawl.command where domain_id = pawl.domain_find('telegram:14:outbox') group by 1, 2 order by 1, 2;
+delete from pawl.ready where domain_id = pawl.domain_find('telegram:14:outbox');
+select put_all('{}', 1, 1000, 'photo'), put_all('{}', 1, 1000, 'document');
+select type, max_attempts from pawl.command where domain_id = pawl.domain_find('telegram:14:outbox') order by id desc limit 2;
+-- While ten messages of a chat wait, a list with a notice has its messages to that chat refused; edits and confirmations are queued. The notice is once.
+create function put_read (p_type text, p_payload jsonb, p_chat bigint default -31) returns integer language sql as $$
+  select pawl.telegram_put(14, array[gen_random_uuid(), lpad('77', 32, '0')::uuid], array[p_chat, -31], array[p_type, 'send'],
+    array[p_payload, '{"busy": true}'], 1000) $$;
+select put_all('{}', 7), put_read('send', '{"n": 10}');
+select put_read('send', '{"n": 11}'), put_read('send', '{"n": 12}');
+select put_read('edit', '{"n": 13}'), put_read('send', '{"n": 14, "first": true}'), put_read('send', '{"n": 15}', -32);
+select c.order_key, c.priority, c.payload from pawl.command c join pawl.ready r using (id)
+where c.domain_id = pawl.domain_find('telegram:14:outbox') and c.payload <> '{}' order by c.id;
+-- The others of a chat wait while a confirmation does, and until it is due.
+create function turn (p_chat bigint, p_is_first boolean) returns text language sql as
+  $$ select concat_ws(' ', t.chat_id, case when t.wait_ms > 30000 then 'long' when t.wait_ms > 1000 then 'waits' else 'soon' end, t.is_reserved)
+     from pawl.telegram_pace_message(14, p_chat, p_is_first, 2000, 20, 10000, 400) t $$;
+select turn(-31, false), turn(-31, true), turn(-32, false);
+with moved as (delete from pawl.ready r where r.domain_id = pawl.domain_find('telegram:14:outbox') and r.priority = 6 returning r.*),
+     taken as (insert into pawl.order_turn (domain_id, order_key, id, low) select domain_id, order_key, id, id from moved)
+insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
+select id, pawl.now() + interval '1 min', domain_id, priority, attempt, max_attempts, extras from moved;
+select turn(-31, false);
+select pawl.telegram_pace_message(14, null, true, 1000, 20, 30, 400);
+select pawl.telegram_pace_message(14, -31, null, 1000, 20, 30, 400);
+-- An edit is not sent if a later one of the same message waits.
+select put_all('{"message_id": 5}', 2, 1000, 'edit'), put_all('{"message_id": 6}', 1, 1000, 'edit'), put_all('{"message_id": 5}', 1);
+select pawl.telegram_superseded(14, c.id, (c.payload->'message_id')::bigint) from pawl.command c
+where c.domain_id = pawl.domain_find('telegram:14:outbox') and c.payload ? 'message_id' and c.type = 'edit' order by c.id;
+delete from pawl.delayed d where d.domain_id = pawl.domain_find('telegram:14:outbox');
+delete from pawl.telegram_chat where bot_id = 14;
+
 -- A group that has moved: messages to it are ordered with those to where it is.
 select pawl.telegram_moved(7, -6, -1006), pawl.telegram_moved(7, -6, -1006);
 select pawl.telegram_put(7, array[lpad('9', 32, '0')::uuid], '{-6}', '{send}', '{"{}"}', 10);
@@ -165,3 +205,31 @@ update pawl.telegram_pace set ask_free = pawl.now() where bot_id = 13;
 select m.* from pawl.telegram_member_get(13, -5, 6) m;
 select pawl.telegram_member_put(13, -5, 6, 'left');
 select ask_refusals from pawl.telegram_pace where bot_id = 13;
+
+-- Files are stored apart from their messages, which are kept for weeks, and go when these have ended. What is refused leaves none.
+select pawl.telegram_put(17, array[md5('f1')::uuid, md5('f2')::uuid, md5('f3')::uuid], '{-1,-1,-1}', '{photo,send,document}',
+  array['{"chat_id": -1, "file": "QUJD", "file_name": "a.png"}', '{"chat_id": -1, "text": "x"}', '{"chat_id": -1, "file": "REVG", "file_name": "b.csv"}']::jsonb[], 2);
+select c.type, c.payload, pawl.telegram_file(17, c.command_id) from pawl.command c
+where c.domain_id = pawl.domain_find('telegram:17:outbox') order by c.id;
+select pawl.telegram_file(17, md5('f2')::uuid), pawl.telegram_file(18, md5('f1')::uuid), pawl.telegram_file(17, null);
+select pawl.telegram_prune(30, 100) >= 0, count(*) from pawl.telegram_file;
+select count(*) from pawl.command_list('telegram:17:outbox', 'PENDING', null, null, 100);
+select c.verdict from pawl.cancel(array[md5('f1')::uuid]) c;
+select pawl.telegram_prune(30, 100) >= 1;
+select count(*) from pawl.telegram_file;
+
+-- Three chats that get a 429 within a second: it is the bot that the server limits, and all wait. One chat that gets three is one, and more than a minute is a
+-- chat's own time.
+create or replace function pawl.now () returns timestamptz language sql volatile as $$ select timestamptz '2030-01-01 00:00 UTC' $$;
+select count(pawl.telegram_limited(18, c, 30000)) from unnest('{-1,-1,-1,-2}'::bigint[]) c;
+select wait_ms from pawl.telegram_pace(18, '{-9}', 0, 20, 30, 400);
+select pawl.telegram_limited(18, -3, 30000);
+select wait_ms from pawl.telegram_pace(18, '{-9}', 0, 20, 30, 400);
+select count(pawl.telegram_limited(19, c, 30000)) from unnest('{-1,-2}'::bigint[]) c;
+create or replace function pawl.now () returns timestamptz language sql volatile as $$ select timestamptz '2030-01-01 00:00:02 UTC' $$;
+select count(pawl.telegram_limited(19, c, 60000)) from unnest('{-3,-4}'::bigint[]) c;
+select wait_ms from pawl.telegram_pace(19, '{-9}', 0, 20, 30, 400);
+select pawl.telegram_limited(19, -5, 3600000);
+select wait_ms from pawl.telegram_pace(19, '{-9}', 0, 20, 30, 400);
+select pawl.telegram_limited(19, 0, 60000);
+select wait_ms from pawl.telegram_pace(19, '{-9}', 0, 20, 30, 400);

@@ -11,5 +11,10 @@ select refusal, asset, owner, amount from wallet.post(array['multi'], array[k(1)
      {"owner": "@system", "amount": -5, "asset": "EUR"}, {"owner": "bob", "amount": 5, "asset": "EUR"}]}']::jsonb[]);
 select refusal, asset, amount from wallet.post(array['topup', 'hold', 'void', 'refund', 'topup'], array[k(2), k(3), k(4), k(5), k(6)], array['ann', 'ann', null, null, 'ann'],
   array[7, 3, null, null, 1]::bigint[], p_assets => array['EUR', 'EUR', null, null, 'YEN'], p_refs => array[null, null, k(3), k(1), null]);
-table events;
+-- A capture and an expiry name their hold too: the txn_id of an expiry is random.
+select refusal, amount from wallet.post(array['hold', 'capture'], array[k(7), k(8)], array['ann', null], array[4, 1], p_assets => array['EUR', null],
+  p_refs => array[null, k(7)], p_requests => array['{"expires_in_s": 1}', null]::jsonb[]);
 select * from wallet.verify();
+update wallet.hold set expires_at = pawl.now() - interval '1 s' where status = 'OPEN' and expires_at is not null;
+select wallet.expire();
+table events;

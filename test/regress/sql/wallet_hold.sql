@@ -64,3 +64,13 @@ select refusal, held from wallet.post(array['void'], array[k(63)], null, null, p
 table holds;
 table ann;
 table unequal;
+
+-- A floor raised above what a wallet has: what was held before is paid, nothing else, and money still comes in.
+select count(*) from wallet.open(array['zed'], p_floors => array[-500]::bigint[]);
+select ord, refusal, sentence, balance, held, available
+from wallet.post(array['spend', 'hold', 'floor', 'capture', 'spend', 'hold', 'transfer', 'topup', 'void'],
+  array[k(70), k(71), k(72), k(73), k(74), k(75), k(76), k(77), k(78)], array['zed', 'zed', 'zed', null, 'zed', 'zed', 'zed', 'zed', null],
+  array[300, 150, null, 100, 1, 1, 1, 50, null]::bigint[], array[null, null, null, null, null, null, 'bob', null, null],
+  p_refs => array[null, null, null, k(71), null, null, null, null, k(71)],
+  p_requests => array[null, null, '{"floor": 0}', null, null, null, null, null, null]::jsonb[]);
+table unequal;

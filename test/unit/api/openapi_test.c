@@ -43,6 +43,29 @@ TEST(openapi_holds_every_route)
     json_decref(api);
 }
 
+TEST(routes_that_are_open_to_everyone_read_no_body_before_their_head_is_checked)
+{
+    for (size_t i = 0; i < routes_table.count; i++) {
+        const Route *route = &routes_table.rows[i];
+
+        if (route->scope == SCOPE_NONE && (route->body || route->body_any)) {
+            assert_non_null(route->on_head);
+            assert_true(route->body_bytes_max > 0);
+        }
+    }
+}
+
+/* What writes may need a row that another transaction has locked. The bot's webhook waits for the combiner of sends, not for a lock. */
+TEST(routes_that_write_run_on_no_executor)
+{
+    for (size_t i = 0; i < routes_table.count; i++) {
+        const Route *route = &routes_table.rows[i];
+
+        if (route->method != HTTP_GET && !route->is_inline)
+            assert_string_equal(route->path, "/telegram/webhook");
+    }
+}
+
 TEST(openapi_names_each_operation_once)
 {
     json_t *api = describe(&routes_table), *seen = json_object();

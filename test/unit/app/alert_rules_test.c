@@ -178,6 +178,7 @@ TEST(alert_tells_of_what_monitors_read_in_the_database)
         {ALERT_TROUBLESHOOTING, &bus_metrics.troubleshooting,           0    },
         {ALERT_WAITING,         &bus_metrics.oldest_ready_s,            300  },
         {ALERT_BATCH,           &bus_metrics.batch_idle_s,              86400},
+        {ALERT_REPLY_QUEUES,    &bus_metrics.reply_queues_percent,      80   },
         {ALERT_RETENTION,       &bus_metrics.retention_jump_s,          0    },
         {ALERT_LEDGER,          &wallet_metrics.clock_ahead_s,          5    },
         {ALERT_HANDLERS,        &bus_metrics.handlers_failing_percent,  10   },

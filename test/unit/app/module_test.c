@@ -109,6 +109,8 @@ TEST(sqlstates_of_all_modules_have_their_codes)
         {"QW019", ERR_INVALID    },
         {"QW021", ERR_NOT_FOUND  },
         {"QW099", ERR_INTERNAL   },
+        {"TG001", ERR_INVALID    },
+        {"TG002", ERR_LIMIT      },
         {"ZZ999", ERR_INTERNAL   },
         {"5",     ERR_INTERNAL   },
     };

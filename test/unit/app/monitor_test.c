@@ -57,9 +57,15 @@ static void pod_start(Pod *pod, const char *url)
     Error       error   = {0};
 
     assert_ok(pool_new(&options, &pod->app.pool, &error));
-    pod->app.settings = (Settings){
-        .role = ROLE_MONITOR, .dlq_every = 300000, .dlq_tries = 3, .keep_commands_days = 30, .keep_audit_days = 90};
-    pod->daemon.app = &pod->app;
+    pod->app.settings = (Settings){.role                   = ROLE_MONITOR,
+                                   .dlq_every              = 300000,
+                                   .dlq_tries              = 3,
+                                   .keep_commands_days     = 30,
+                                   .keep_audit_days        = 90,
+                                   .keep_replies_days      = 30,
+                                   .keep_dead_letters_days = 90,
+                                   .batch_expiry           = 604800000};
+    pod->daemon.app   = &pod->app;
     mutex_init(&pod->daemon.mutex);
     pod->daemon.api.alerts = alerts_new(alert_rules, ALERT_COUNT, alert_webhook_put, &pod->daemon);
     assert_ok(client_new(&webhook_client, &pod->daemon.client, &error));

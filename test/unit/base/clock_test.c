@@ -262,6 +262,62 @@ static void *random_draw(void *context)
     return NULL;
 }
 
+/* ---- deadlines that another thread brings forward ---- */
+
+typedef struct {
+    Deadline deadline;
+    int      fd;
+    int      ready;
+    bool     woken;
+} Waiting;
+
+static void *wait_for_all(void *context)
+{
+    Waiting *waiting = context;
+    Mutex    mutex;
+    Cond     cond;
+
+    mutex_init(&mutex);
+    cond_init(&cond);
+    waiting->ready = world_socket_wait(waiting->fd, SOCKET_READ, waiting->deadline);
+    clock_sleep_until(waiting->deadline);
+    mutex_lock(&mutex);
+    while ((waiting->woken = cond_wait(&cond, &mutex, waiting->deadline)))
+        ;
+    mutex_unlock(&mutex);
+    cond_done(&cond);
+    mutex_done(&mutex);
+    return NULL;
+}
+
+TEST(clock_cut_ends_waits_of_other_threads)
+{
+    Cut      cut     = {0};
+    Deadline never   = deadline_cut(deadline_never(), &cut);
+    Waiting  waiting = {.deadline = deadline_sooner(deadline_in_ms(INT64_MAX), never), .ready = -1, .woken = true};
+    Mono     before;
+    int      ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    waiting.fd = ends[0];
+    assert_false(deadline_passed(never));
+    assert_int_equal(deadline_left_ms(never), INT32_MAX);
+    pthread_t thread = thread_start("waiting", wait_for_all, &waiting);
+
+    cut_at(&cut, mono_plus_ms(clock_mono(), 600000));
+    before = clock_mono();
+    cut_at(&cut, before);
+    cut_at(&cut, mono_plus_ms(before, 600000)); /* the soonest counts */
+    thread_join(thread);
+    assert_int_equal(waiting.ready, 0);
+    assert_false(waiting.woken);
+    assert_true(deadline_passed(never));
+    assert_int_equal(deadline_left_ms(never), 0);
+    assert_true(deadline_passed(deadline_cut(deadline_in_ms(600000), &cut)));
+    close(ends[0]);
+    close(ends[1]);
+}
+
 TEST(world_random_differs_from_call_to_call_and_thread_to_thread)
 {
     unsigned draws[8];

@@ -241,6 +241,14 @@ TEST(text_nearest_finds_typing_mistakes)
     }
 }
 
+TEST(text_nearest_is_never_empty)
+{
+    static const char *const words[] = {"", "d"};
+
+    assert_null(text_nearest("x", words, 1));
+    assert_string_equal(text_nearest("x", words, 2), "d");
+}
+
 TEST(text_nearest_takes_the_nearest_not_the_first)
 {
     static const char *const words[] = {"pool_min", "pool_max", "pool_map"};

@@ -52,6 +52,27 @@ TEST(claim_cursor_floor_needs_two_looks)
     assert_false(claim_cursor_is_behind(&cursor));
 }
 
+/* A search for many claimers finds nothing for this one: that proves as much as a claim, and what it found is left to a claim. */
+TEST(claim_cursor_search_proves_what_it_has_read)
+{
+    ClaimCursor     cursor = {0};
+    Mono            now = {NS_PER_S}, later = mono_plus_ms(now, CLAIM_FULL_MS);
+    DecidedPosition first = seen(12, 100, 99, 0), second = seen(20, 120, 100, 0);
+
+    claim_cursor_took(&cursor, (ClaimedCommand[]){at(12)}, 1);
+    assert_int_equal(CLAIM_FROM_START, claim_cursor_search_from(&cursor, now));
+    assert_int_equal(CLAIM_FROM_START, claim_cursor_search_from(&cursor, now)); /* a claim would begin there as well */
+    claim_cursor_searched(&cursor, now, CLAIM_FROM_START, &first);
+    assert_int_equal(CLAIM_FROM_WATERMARK, claim_cursor_search_from(&cursor, now));
+    claim_cursor_searched(&cursor, now, CLAIM_FROM_CURSOR, &second);
+    assert_int_equal(cursor.watermark[PRIORITY], 0); /* it did not read what is below the position */
+    claim_cursor_searched(&cursor, now, CLAIM_FROM_WATERMARK, &second);
+    assert_int_equal(cursor.watermark[PRIORITY], 12);
+    assert_int_equal(CLAIM_FROM_START, claim_cursor_search_from(&cursor, later));
+    claim_cursor_measured(&cursor, later, (int64_t)60 * 1000 * 1000);
+    assert_int_equal(CLAIM_FROM_CURSOR, claim_cursor_search_from(&cursor, later));
+}
+
 TEST(claim_cursor_floor_waits_for_a_late_smaller_number)
 {
     ClaimCursor cursor = {0};

@@ -219,7 +219,7 @@ TEST(command_crash_then_recovery)
           }) == 1);
     assert_int_equal(bus_claim(bus, claimer, 10, 30000, &second), 1);
     assert_int_equal(second->attempt, 2); /* the crash counts */
-    assert_true(second->token > first->token);
+    assert_true(second->token != first->token);
     /* The first worker settles late: nothing changes, and it gets the present status. */
     SettleItem late = bus_settle(bus, first, OUTCOME_COMPLETE, "\"late\"", NULL);
     assert_false(late.settled);

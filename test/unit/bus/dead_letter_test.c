@@ -22,7 +22,7 @@ static TestDatabase *database_with_effect(void)
 {
     TestDatabase *db = database_new();
 
-    database_exec(db, "create table effect (key text, data jsonb)");
+    database_exec(db, "create table public.effect (key text, data jsonb)");
     return db;
 }
 
@@ -43,7 +43,7 @@ static Deadline soon(void)
 static ErrorCode effect_insert(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
 {
     (void)context;
-    return db_run(tx, "insert into effect values ($1, $2)", DB_ARGS(db_text(key), db_jsonb(data)), NULL, reterr);
+    return db_run(tx, "insert into public.effect values ($1, $2)", DB_ARGS(db_text(key), db_jsonb(data)), NULL, reterr);
 }
 
 /* The effect first, so that a failure which does not roll back would show. */
@@ -172,8 +172,8 @@ TEST(dead_letter_two_workers_one_letter)
         tried += workers[i].tried;
     }
     assert_int_equal(60, tried);
-    assert_int_equal(60, database_get_i64(db, "select count(*) from effect"));
-    assert_int_equal(60, database_get_i64(db, "select count(distinct key) from effect"));
+    assert_int_equal(60, database_get_i64(db, "select count(*) from public.effect"));
+    assert_int_equal(60, database_get_i64(db, "select count(distinct key) from public.effect"));
     assert_int_equal(60, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'resolved'"));
 }
 
@@ -246,7 +246,7 @@ TEST(dead_letter_crash_then_recovery)
     while (tried == 0 && !deadline_passed(deadline))
         tried = step(pool, TYPES(working));
     assert_int_equal(1, tried);
-    assert_int_equal(1, database_get_i64(db, "select count(*) from effect"));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from public.effect"));
     assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations"
                                              " where status = 'resolved' and retry_count = 2 and lease = 2"));
 }
@@ -277,7 +277,7 @@ TEST(dead_letter_that_is_lost_takes_no_queue_position)
     database_exec(db, "update pawl.failed_operations set status = 'retrying', retry_count = 3, lease = 3,"
                       " lease_until = pawl.now() - interval '1 s' where operation_key = 'lost'");
     assert_int_equal(1, step(pool, TYPES(working)));
-    assert_int_equal(1, database_get_i64(db, "select count(*) from effect where key = 'due'"));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from public.effect where key = 'due'"));
     assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'failed'"));
 }
 
@@ -304,15 +304,15 @@ TEST(dead_letter_fails_three_times_then_waits_for_an_operator)
     assert_string_equal("not today", letter.error_message);
     assert_string_equal("conflict", letter.error_code);
     assert_true(letter.last_retry_at >= letter.created_at);
-    assert_int_equal(0, database_get_i64(db, "select count(*) from effect"));
+    assert_int_equal(0, database_get_i64(db, "select count(*) from public.effect"));
 
     assert_ok(dead_letter_retry(pool, soon(), /* lock_ms= */ 0, arena, id, &letter, &error));
     assert_string_equal("pending", letter.status);
     assert_int_equal(0, letter.retry_count);
     assert_int_equal(1, step(pool, TYPES(working)));
     assert_string_equal("resolved", letter_find(pool, arena, id).status);
-    assert_int_equal(1,
-                     database_get_i64(db, "select count(*) from effect where key = 'k' and data = '{\"amount\": 5}'"));
+    assert_int_equal(
+        1, database_get_i64(db, "select count(*) from public.effect where key = 'k' and data = '{\"amount\": 5}'"));
 }
 
 TEST(dead_letter_lost_commit_is_not_done_again)
@@ -329,7 +329,7 @@ TEST(dead_letter_lost_commit_is_not_done_again)
     fault_arm_nth(0);
     assert_int_equal(worked + 1, metric_value(&bus_metrics.dead_letter_retry_ok));
     assert_int_equal(failed, metric_value(&bus_metrics.dead_letter_retry_failed));
-    assert_int_equal(1, database_get_i64(db, "select count(*) from effect"));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from public.effect"));
     assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations"
                                              " where status = 'resolved' and retry_count = 1"));
 }
@@ -352,7 +352,7 @@ TEST(dead_letter_survives_every_fault)
         Error    error    = {0};
         int      tried;
 
-        database_exec(db, "truncate effect; truncate pawl.failed_operations");
+        database_exec(db, "truncate public.effect; truncate pawl.failed_operations");
         (void)letter_put(pool, "pay", "k");
         letters_are_due(db);
         fault_arm_nth(n);
@@ -362,7 +362,7 @@ TEST(dead_letter_survives_every_fault)
         while (!is_resolved(db) && !deadline_passed(deadline))
             (void)step(pool, types);
         assert_true(is_resolved(db));
-        assert_int_equal(1, database_get_i64(db, "select count(*) from effect"));
+        assert_int_equal(1, database_get_i64(db, "select count(*) from public.effect"));
         assert_in_range(n, 1, 200);
     }
 }
@@ -380,7 +380,7 @@ TEST(dead_letter_whose_lease_was_lost_is_left_alone)
     (void)letter_put(pool, "pay", "k");
     letters_are_due(db);
     assert_int_equal(1, step(pool, TYPES(working)));
-    assert_int_equal(0, database_get_i64(db, "select count(*) from effect"));
+    assert_int_equal(0, database_get_i64(db, "select count(*) from public.effect"));
     assert_int_equal(1,
                      database_get_i64(db,
                                       "select count(*) from pawl.failed_operations"
@@ -485,7 +485,7 @@ TEST(dead_letter_handler_fails_by_itself_once_per_try)
         assert_string_equal("webhook does not answer", letter.error_message);
         assert_string_equal(error_type(&(Error){.code = codes[i]}), letter.error_code);
     }
-    assert_int_equal(0, database_get_i64(db, "select count(*) from effect"));
+    assert_int_equal(0, database_get_i64(db, "select count(*) from public.effect"));
 }
 
 static ErrorCode fail_for_an_hour(Deadline deadline, const char *key, const char *data, void *context, Error *reterr)
@@ -535,7 +535,7 @@ TEST(dead_letter_database_failure_inside_a_handler_is_run_again)
     letters_are_due(db);
     assert_int_equal(1, step(pool, TYPES(types)));
     assert_int_equal(2, runs);
-    assert_int_equal(1, database_get_i64(db, "select count(*) from effect"));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from public.effect"));
     assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations"
                                              " where status = 'resolved' and retry_count = 1"));
 }
@@ -558,7 +558,7 @@ TEST(dead_letter_deleted_under_its_handler_rolls_back)
     (void)letter_put(pool, "pay", "k");
     letters_are_due(db);
     assert_int_equal(1, step(pool, TYPES(types)));
-    assert_int_equal(0, database_get_i64(db, "select count(*) from effect"));
+    assert_int_equal(0, database_get_i64(db, "select count(*) from public.effect"));
     assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'pending'"));
 }
 
@@ -584,7 +584,7 @@ TEST(dead_letter_step_takes_all_that_is_due)
         db, "select pawl.dead_letter_put(array['pay'], array[n::text], array['{}'::jsonb], array[''], array[''], 0)"
             " from generate_series(1, 25) n");
     assert_int_equal(25, step(pool, TYPES(working)));
-    assert_int_equal(25, database_get_i64(db, "select count(*) from effect"));
+    assert_int_equal(25, database_get_i64(db, "select count(*) from public.effect"));
 }
 
 /* ---- by hand ---- */

@@ -218,7 +218,8 @@ static int64_t session_leftovers(Bus *bus)
     assert_ok(
         db_call(bus->pool, &options,
                 "select (select count(*) from pg_settings where source = 'session' and name in "
-                "('synchronous_commit', 'search_path')) + (select count(*) from pg_locks where locktype = 'advisory' "
+                "('synchronous_commit', 'search_path') and setting <> 'pg_catalog, pg_temp') + (select count(*) from "
+                "pg_locks where locktype = 'advisory' "
                 "and pid = pg_backend_pid()) + (select count(*) from pg_class where oid = to_regclass('pg_temp.mine')) "
                 "+ (select count(*) from pg_listening_channels()) as value",
                 DB_NONE, &leftover_shape, &left, &error));
@@ -344,14 +345,26 @@ static void function_of_another_role(Bus *bus, const char *role)
 {
     char text[512];
 
-    snprintf(
-        text, sizeof text,
-        "create role %s; create table who (name text); grant insert on who to %s; grant create on schema public to %s; "
-        "create function public.own(payload jsonb, command_id uuid) returns jsonb language sql as "
-        "$$ insert into public.who values (current_user) returning '{}'::jsonb $$; "
-        "alter function public.own owner to %s",
-        role, role, role, role);
+    snprintf(text, sizeof text,
+             "create role %s; create role %s_login login in role pawl_handler; create table who (name text); grant "
+             "insert on who to %s; grant create on schema public to %s; "
+             "create function public.own(payload jsonb, command_id uuid) returns jsonb language sql as "
+             "$$ insert into public.who values (current_user) returning '{}'::jsonb $$; "
+             "alter function public.own owner to %s",
+             role, role, role, role, role);
     database_exec(bus->db, text);
+}
+
+/* Connections of a login that may only call functions and settle. */
+static Pool *pool_of_login(Bus *bus, const char *role)
+{
+    Pool *pool  = NULL;
+    Error error = {0};
+    char  url[512];
+
+    snprintf(url, sizeof url, "%s user=%s_login", database_url(bus->db), role);
+    assert_ok(pool_new(&(PoolOptions){.conninfo = url, .size_max = 1}, &pool, &error));
+    return pool;
 }
 
 TEST(sql_handler_of_another_role_runs_with_that_role_s_rights_only)
@@ -367,9 +380,18 @@ TEST(sql_handler_of_another_role_runs_with_that_role_s_rights_only)
     assert_contains(error.text, role);
     assert_contains(error.text, "security definer");
 
-    /* One that was replaced while the worker runs is not called either. */
+    /* What it leaves behind would have the rights of the connection. */
     database_exec(bus->db, "alter function public.own security definer");
-    handler         = handler_open(bus, "public.own");
+    assert_code(ERR_DENIED, handler_sql_new(bus->pool, soon(), "public.own", &handler, &error));
+    assert_contains(error.text, "PAWL_HANDLER_DATABASE_URL");
+    scoped(pool_free) Pool *pool = pool_of_login(bus, role);
+    database_exec(bus->db, "revoke execute on function public.own from public");
+    assert_code(ERR_DENIED, handler_sql_new(pool, soon(), "public.own", &handler, &error));
+    assert_contains(error.text, "EXECUTE");
+    database_exec(bus->db, "grant execute on function public.own to public");
+
+    /* One that was replaced while the worker runs is not called either. */
+    assert_ok(handler_sql_new(pool, soon(), "public.own", &handler, &error));
     Job        task = {.command = claimed_with(bus, "{}"), .domain = "bank", .arena = bus->arena, .deadline = soon()};
     SettleItem settled = {0}, refused = {0};
     handler->run(handler, &task, &settled);
@@ -381,8 +403,9 @@ TEST(sql_handler_of_another_role_runs_with_that_role_s_rights_only)
     assert_string_equal(settled.status, "COMPLETED");
     assert_int_equal(refused.outcome, OUTCOME_RETRY);
     assert_contains(refused.error, "security definer");
+    assert_contains(task.not_begun, "security definer");
     snprintf(text, sizeof text, "select count(*) filter (where name = '%s') * 10 + count(*) from who", role);
     assert_int_equal(database_get_i64(bus->db, text), 11);
-    snprintf(text, sizeof text, "drop owned by %s; drop role %s", role, role);
+    snprintf(text, sizeof text, "drop owned by %s; drop role %s, %s_login", role, role, role);
     database_exec(bus->db, text);
 }

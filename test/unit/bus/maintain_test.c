@@ -6,7 +6,10 @@
 #include "bus/dead_letter.h"
 #include "test/unit/bus/fixture.h"
 
-static const MaintainAges ages = {.batch_expiry_ms = 3600000, .keep_replies_days = 30, .keep_letters_days = 90};
+static const MaintainLimits limits = {.batch_expiry_ms   = 3600000,
+                                      .keep_replies_days = 30,
+                                      .keep_letters_days = 90,
+                                      .reply_queues_max  = 1000};
 
 static int retried(Bus *bus)
 {
@@ -31,11 +34,11 @@ TEST(maintain_seals_a_batch_that_was_abandoned)
     bool                  more     = true;
 
     database_exec(bus->db, "select * from pawl.batch_new(null, 'old', '{\"domain\": \"report\", \"type\": \"done\"}')");
-    assert_ok(maintain_step(bus->pool, soon(), &maintain, &ages, &more, &error));
+    assert_ok(maintain_step(bus->pool, soon(), &maintain, &limits, &more, &error));
     assert_false(more);
     assert_int_equal(bus_count(bus, "batch where sealed_at is not null"), 0);
     database_exec(bus->db, "update pawl.batch set created_at = now() - interval '61 min'");
-    assert_ok(maintain_step(bus->pool, soon(), &maintain, &ages, &more, &error));
+    assert_ok(maintain_step(bus->pool, soon(), &maintain, &limits, &more, &error));
     assert_int_equal(bus_count(bus, "batch where expired and completed_at is not null"), 1);
     assert_int_equal(bus_count(bus, "command where type = 'done'"), 1);
 }
@@ -49,12 +52,11 @@ TEST(maintain_drops_every_idle_reply_queue_in_steps)
     bool                  more     = true;
     int                   steps    = 0;
 
-    database_exec(bus->db, "select count(*) from pawl.send('mail', array_fill('t'::text, array[45]), "
-                           "array_fill('1'::jsonb, array[45]), "
-                           "p_reply_to => array(select 'q' || n from generate_series(1, 45) n))");
+    database_exec(bus->db, "select count(pawl.send('mail', 't', '1'::jsonb, p_reply_to => 'q' || n)) "
+                           "from generate_series(1, 45) n");
     database_exec(bus->db, "update pawl.reply_queue set used_at = now() - interval '31 days'");
     for (; more; steps++)
-        assert_ok(maintain_step(bus->pool, soon(), &maintain, &ages, &more, &error));
+        assert_ok(maintain_step(bus->pool, soon(), &maintain, &limits, &more, &error));
     assert_int_equal(steps, 3);
     assert_int_equal(bus_count(bus, "reply_queue"), 0);
     assert_int_equal(database_get_i64(bus->db, "select count(*) from pgmq.meta"), 0);

@@ -128,9 +128,8 @@ TEST(settle_does_not_wait_for_each_reply_queue_that_is_locked)
     PGconn               *worker = database_connect(bus->db);
     PGresult             *result;
 
-    database_exec(bus->db, "select count(*) from pawl.send('till', array_fill('t'::text, '{31}'), "
-                           "array_fill('1'::jsonb, '{31}'), "
-                           "p_reply_to => array(select 'r' || n from generate_series(1, 31) n))");
+    database_exec(bus->db, "select count(pawl.send('till', 't', '1'::jsonb, p_reply_to => 'r' || n)) "
+                           "from generate_series(1, 31) n");
     PQclear(PQexec(holder, "begin; do $$ begin for n in 1 .. 30 loop "
                            "execute format('lock table pgmq.q_r%s in access exclusive mode', n); end loop; end $$"));
     PQclear(PQexec(worker, "set statement_timeout = '20s'"));

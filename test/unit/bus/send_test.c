@@ -289,6 +289,7 @@ TEST(send_answers_about_a_command_that_is_being_deleted)
 
     assert_string_equal(send_shared(bus, 1, 1), "PENDING new 1");
     database_exec(bus->db, "select pawl.cancel(array_agg(command_id)) from pawl.command");
+    database_exec(bus->db, "select pawl.least_age_set('commands', '0')");
     PQclear(PQexec(holder, "begin; select pawl.prune_commands(100, '0 s', null)"));
     assert_string_equal(send_shared(bus, 1, 3), "CANCELED 1, PENDING new 2");
     PQclear(PQexec(holder, "commit"));

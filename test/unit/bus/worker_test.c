@@ -141,7 +141,7 @@ TEST(worker_noop_completes_whole_batches)
 /* A lease with another token than its worker has: as if it had expired and been claimed again. */
 #define OTHER_TOKEN                                                             \
     "create function public.other_token() returns trigger language plpgsql as " \
-    "'begin new.token := nextval(''pawl.lease_seq''); return new; end';"        \
+    "'begin new.token := pawl.lease_token(); return new; end';"                 \
     "create trigger other_token before insert on pawl.lease for each row execute function public.other_token()"
 
 TEST(worker_noop_says_how_many_leases_were_lost)
@@ -365,14 +365,15 @@ static const char *late_end(Bus *bus, Outcome outcome, int timeout_ms)
     if (timeout_ms)
         await(bus_count(bus, "lease") == 0);
     (void)running_stop(&running, 0);
-    return database_get_text(bus->db, "select event || ': ' || (details ->> 'error') from pawl.audit "
-                                      "where details ? 'error' order by id desc limit 1",
+    return database_get_text(bus->db,
+                             "select event || ': ' || (details ->> 'error') from pawl.audit "
+                             "where details ? 'error' order by id desc limit 1",
                              bus->arena);
 }
 
 TEST(worker_keeps_what_a_handler_decided_after_it_was_stopped)
 {
-    scoped(bus_free) Bus *bus = bus_new(8);
+    scoped(bus_free) Bus *bus        = bus_new(8);
     static const int      timeouts[] = {50, 0};
 
     for (size_t i = 0; i < COUNT(timeouts); i++) {

@@ -289,6 +289,94 @@ static int user_end(User *user, int signal_number)
 
 /* ---------------------------------------------------------------- the life of a server */
 
+static const char *ask_admin(const char *home, const char *sql)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    ClusterStatus             status;
+    Error                     error = {0};
+
+    assert_ok(cluster_status(&(ClusterOptions){.home = home}, arena, &status, &error));
+    return ask(status.url_admin, sql);
+}
+
+/* A program of an earlier version connected as the superuser, who owned everything. */
+TEST(cluster_login_of_pawl_is_no_superuser_and_owns_what_the_superuser_made)
+{
+    static const char *const older =
+        "create schema pawl; create schema pgmq; create type pawl.pair as (a int, b int); create domain pawl.name as "
+        "text;"
+        "create table pawl.thing (id serial, n int generated always as identity, v pawl.pair); create sequence "
+        "pawl.thing_seq;"
+        "create view pawl.things as select id from pawl.thing; create table pgmq.q_orders (id int);"
+        "create function pawl.answer () returns int language sql as 'select 42';"
+        "create procedure pawl.nothing () language sql as 'select 42';"
+        "create aggregate pawl.total (int) (sfunc = int4pl, stype = int)";
+    static const char *const left    = "select count(*) from (select nspowner, nspname from pg_namespace union all "
+                                       "select relowner, relnamespace::regnamespace::text from pg_class union all "
+                                       "select proowner, pronamespace::regnamespace::text from pg_proc union all "
+                                       "select typowner, typnamespace::regnamespace::text from pg_type) o (owner, space) "
+                                       "where space in ('pawl', 'pgmq') and owner <> 'pawl_owner'::regrole";
+    const char              *home    = home_new();
+    Cluster                 *cluster = open_ok(home);
+
+    ask_admin(home, older);
+    assert_string_not_equal(ask_admin(home, left), "0");
+    cluster_close(cluster);
+    cluster = open_ok(home);
+    assert_string_equal(ask_admin(home, left), "0");
+    assert_string_equal(ask(cluster_url(cluster), "select current_user"), "pawl_owner");
+    assert_string_equal(ask(cluster_url(cluster), "select pawl.answer()"), "42");
+    assert_string_equal(ask(cluster_url(cluster),
+                            "select rolsuper or rolcreaterole from pg_roles where rolname = current_user"),
+                        "f");
+    assert_string_equal(ask(cluster_url(cluster), "select pg_has_role('pg_execute_server_program', 'member')"), "f");
+    cluster_close(cluster);
+}
+
+/* A schema that is called like a login comes first in the default search_path of that login. */
+TEST(cluster_logins_of_pawl_use_no_operator_that_others_made)
+{
+    static const char *const trap = "create schema %1$s;"
+                                    "create function %1$s.trap (a oid, b regrole) returns boolean language plpgsql as "
+                                    "$$ begin raise exception 'code of app runs as %%', current_user; end $$;"
+                                    "create operator %1$s.= (leftarg = oid, rightarg = regrole, function = %1$s.trap);"
+                                    "create operator %1$s.<> (leftarg = oid, rightarg = regrole, function = %1$s.trap)";
+    static const char *const compare =
+        "select count(*) from pg_namespace where nspowner = 'app'::regrole and nspname = 'app'";
+    const char *home    = home_new();
+    Cluster    *cluster = open_ok(home);
+    char        sql[1024];
+
+    snprintf(sql, sizeof sql, trap, "pawl_owner");
+    ask(cluster_url_app(cluster), sql);
+    snprintf(sql, sizeof sql, trap, "pawl"); /* the superuser's; pawl_owner owns it once the database is migrated */
+    ask(cluster_url_app(cluster), sql);
+    cluster_close(cluster);
+    cluster = open_ok(home);
+    assert_string_equal(ask(cluster_url(cluster), compare), "1");
+    assert_string_equal(ask_admin(home, compare), "1");
+    cluster_close(cluster);
+}
+
+/* Code of applications runs as this login, which may always change its own settings. */
+TEST(cluster_settings_of_the_login_of_handlers_are_reset)
+{
+    static const char *const left =
+        "select (select count(*) from pg_db_role_setting where setrole = 'handler'::regrole) + "
+        "(select count(rolpassword) from pg_authid where rolname = 'handler')";
+    const char *home    = home_new();
+    Cluster    *cluster = open_ok(home);
+
+    ask(cluster_url_handler(cluster), "alter role handler set default_transaction_read_only = on");
+    ask(cluster_url_handler(cluster), "begin read write; alter role handler in database pawl set search_path = app; "
+                                      "alter role handler password 'x'; commit");
+    assert_string_equal(ask_admin(home, left), "3");
+    cluster_close(cluster);
+    cluster = open_ok(home);
+    assert_string_equal(ask_admin(home, left), "0");
+    cluster_close(cluster);
+}
+
 TEST(cluster_first_start_makes_a_durable_private_server)
 {
     static const struct {
@@ -301,7 +389,6 @@ TEST(cluster_first_start_makes_a_durable_private_server)
         {"show server_encoding",                                          "UTF8"},
         {"show max_connections",                                          "200" },
         {"select current_database()",                                     "pawl"},
-        {"select current_user",                                           "pawl"},
         {"show jit",                                                      "off" },
         {"select count(*) from pg_file_settings where error is not null", "0"   },
     };
@@ -309,7 +396,7 @@ TEST(cluster_first_start_makes_a_durable_private_server)
     Cluster    *cluster = open_ok(home);
 
     for (size_t i = 0; i < COUNT(facts); i++)
-        assert_string_equal(ask(cluster_url(cluster), facts[i].sql), facts[i].answer);
+        assert_string_equal(ask_admin(home, facts[i].sql), facts[i].answer);
     assert_contains(cluster_url(cluster), home);
 
     pid_t pid = server_pid(home);
@@ -523,19 +610,19 @@ TEST(cluster_survives_kill_9_of_the_server)
     Cluster    *cluster = open_ok(home);
     Error       error   = {0};
 
-    ask(cluster_url(cluster), "create table proof as select 42 as value");
+    ask(cluster_url(cluster), "create table public.proof as select 42 as value");
 
     int pid = server_pid(home);
 
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_ok(cluster_revive(cluster, deadline_in_ms(30000), &error)); /* while we use it */
     assert_int_not_equal(server_pid(home), pid);
-    assert_string_equal(ask(cluster_url(cluster), "select value from proof"), "42");
+    assert_string_equal(ask(cluster_url(cluster), "select value from public.proof"), "42");
     assert_int_equal(kill(server_pid(home), SIGKILL), 0);
     cluster_close(cluster);
 
     cluster = open_ok(home); /* and after */
-    assert_string_equal(ask(cluster_url(cluster), "select value from proof"), "42");
+    assert_string_equal(ask(cluster_url(cluster), "select value from public.proof"), "42");
     cluster_close(cluster);
     assert_int_equal(server_pid(home), 0);
 }

@@ -198,6 +198,14 @@ static ErrorCode handle_assets(void *app, Request *request, Response *response, 
     return assets_answer(&assets, request_capture(request, "path"), request, response, reterr);
 }
 
+static ErrorCode check_word(void *app, Request *request, Error *reterr)
+{
+    const char *word = request_header(request, "X-Word");
+
+    (void)app;
+    return word && strcmp(word, "swordfish") == 0 ? OK : fail(reterr, ERR_NO_TOKEN, "the word is missing");
+}
+
 static const RouteParameter echo_parameters[] = {
     {"limit", "how many"},
     {0}
@@ -212,6 +220,7 @@ static const Route routes[] = {
     {HTTP_GET, "/echo/literal", handle_literal},
     {HTTP_DELETE, "/echo/{name}", handle_live},
     {HTTP_POST, "/json", handle_json, .body_any = true},
+    {HTTP_POST, "/word", handle_json, .body_any = true, .body_bytes_max = 10, .on_head = check_word},
     {HTTP_POST, "/wait", handle_wait, .body_any = true},
     {HTTP_POST, "/rest", handle_rest, .is_inline = true, .body_any = true},
     {HTTP_POST, "/rest-wait", handle_rest_wait, .is_inline = true, .body_any = true},
@@ -227,19 +236,50 @@ static const Route routes[] = {
     {HTTP_GET, "/assets/{path*}", handle_assets, .is_inline = true},
 };
 
-/* "cached" is in the cache, "fresh" only in the database, where "stranger" is unknown; "weak" lacks the
- * scope. */
-static ErrorCode check_token(void *app, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
-                             char *ret_name, Error *reterr)
+/* "cached" is in the cache, "fresh" only in the database, where "stranger" is unknown; "weak" lacks the scope. The lookup of
+ * "late" waits for the gate, and that of "much" is refused. */
+static bool token_is(const TokenCheck *check, const char *name)
 {
-    (void)app, (void)deadline;
-    if (try_cache && (strcmp(token, "fresh") == 0 || strcmp(token, "stranger") == 0))
-        return ERR_BUSY;
-    if (strcmp(token, "cached") != 0 && strcmp(token, "fresh") != 0 && strcmp(token, "weak") != 0)
-        return fail(reterr, ERR_NO_TOKEN, "no such token");
-    *ret_scopes = strcmp(token, "weak") == 0 ? SCOPE_READ : SCOPE_WALLET;
-    snprintf(ret_name, 64, "%s-key", token);
-    return OK;
+    return strcmp(check->token, name) == 0;
+}
+
+static void token_answer(TokenCheck *check)
+{
+    if (token_is(check, "much")) {
+        fail(&check->error, ERR_BUSY, "too many are asked about");
+    } else if (!token_is(check, "cached") && !token_is(check, "fresh") && !token_is(check, "weak") &&
+               !token_is(check, "late")) {
+        fail(&check->error, ERR_NO_TOKEN, "no such token");
+    } else {
+        check->scopes = token_is(check, "weak") ? SCOPE_READ : SCOPE_WALLET;
+        snprintf(check->name, sizeof check->name, "%s-key", check->token);
+    }
+}
+
+static bool token_get(void *app, TokenCheck *check)
+{
+    (void)app;
+    if (token_is(check, "fresh") || token_is(check, "stranger") || token_is(check, "late") || token_is(check, "much"))
+        return false;
+    token_answer(check);
+    return true;
+}
+
+static void token_submit(void *app, TokenCheck *check)
+{
+    Fixture *fixture = app;
+    bool     waits   = false;
+
+    token_answer(check);
+    mutex_lock(&fixture->mutex);
+    if (token_is(check, "late") && !fixture->open) {
+        fixture->asked[fixture->asked_count++] = check;
+        atomic_fetch_add(&fixture->asking, 1);
+        waits = true;
+    }
+    mutex_unlock(&fixture->mutex);
+    if (!waits)
+        check->on_done(check->context);
 }
 
 void fixture_init(Fixture *fixture, ServerOptions options)
@@ -250,10 +290,11 @@ void fixture_init(Fixture *fixture, ServerOptions options)
     assets_prepare(&assets);
     mutex_init(&fixture->mutex);
     cond_init(&fixture->opened);
-    options.listen = "127.0.0.1:0";
-    options.routes = (RouteTable){routes, COUNT(routes), scope_names};
-    options.app    = fixture;
-    options.auth   = check_token;
+    options.listen      = "127.0.0.1:0";
+    options.routes      = (RouteTable){routes, COUNT(routes), scope_names};
+    options.app         = fixture;
+    options.auth        = token_get;
+    options.auth_submit = token_submit;
     if (server_new(&options, &fixture->server, &error) != OK) {
         fprintf(stderr, "%s\n", error.text);
         abort();
@@ -268,6 +309,8 @@ void fixture_open_gate(Fixture *fixture)
     cond_broadcast(&fixture->opened);
     for (; fixture->resting_count > 0; fixture->resting_count--)
         request_resume(fixture->resting[fixture->resting_count - 1]);
+    for (; fixture->asked_count > 0; fixture->asked_count--)
+        fixture->asked[fixture->asked_count - 1]->on_done(fixture->asked[fixture->asked_count - 1]->context);
     mutex_unlock(&fixture->mutex);
 }
 

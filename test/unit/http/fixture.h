@@ -6,6 +6,7 @@
  *   POST /wait          waits for the gate GET /secret/{name}        tokens
  *   POST /secret-json   token and body    POST /secret-size          the size of a large one
  *   GET  /internal      fails             GET  /large                an answer larger than the socket's buffer
+ *   POST /word          a word in the head, and at most 10 bytes of body
  *   GET  /assets/{path*} app.js with a gzip variant, css/a.css without, large.bin
  *   POST /rest          rests until the gate opens, then tells the size of its body; fails when that is "fail"
  */
@@ -20,17 +21,20 @@
 #define RESTING_MAX 128
 
 typedef struct {
-    Server    *server;
-    int        port;
-    Mutex      mutex;
-    Cond       opened;
-    bool       open;                 /* guarded by mutex */
-    atomic_int waiting;              /* handlers at the gate */
-    Request   *resting[RESTING_MAX]; /* guarded by mutex: to be woken when the gate opens */
-    int        resting_count;
-    atomic_int ended;                        /* suspended requests that were answered */
-    atomic_int gone, delivered, undelivered; /* of /watch */
-    atomic_int written;                      /* handlers that took a body: what a malformed request must never reach */
+    Server     *server;
+    int         port;
+    Mutex       mutex;
+    Cond        opened;
+    bool        open;                 /* guarded by mutex */
+    atomic_int  waiting;              /* handlers at the gate */
+    Request    *resting[RESTING_MAX]; /* guarded by mutex: to be woken when the gate opens */
+    int         resting_count;
+    TokenCheck *asked[RESTING_MAX]; /* guarded by mutex: lookups of "late", which end when the gate opens */
+    int         asked_count;
+    atomic_int  asking;
+    atomic_int  ended;                        /* suspended requests that were answered */
+    atomic_int  gone, delivered, undelivered; /* of /watch */
+    atomic_int  written;                      /* handlers that took a body: what a malformed request must never reach */
 } Fixture;
 
 #define LARGE_BYTES ((size_t)4 << 20)

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "http/metric.h"
+#include "test/harness/shifted_clock.h"
 #include "test/harness/test.h"
 #include "test/unit/http/fixture.h"
 #include "test/unit/http/raw.h"
@@ -152,6 +153,51 @@ TEST(limit_of_the_time_to_take_an_answer)
     }
 }
 
+/* Reads `piece` bytes of a large response in each of the steps. Each takes nearly all of the time that a client has for a
+ * response. Returns how many bytes came in all. */
+static size_t large_read(int port, size_t piece)
+{
+    enum { STEPS = 8 };
+    scoped_raw Raw client = {0};
+    size_t         all = 0, step = 0;
+    char          *bytes = malloc(LARGE_BYTES);
+    ssize_t        count;
+
+    raw_open(&client, port);
+    setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &(int){65536}, sizeof(int));
+    raw_send(&client, "GET /large HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
+    for (int i = 0; i < STEPS; i++) {
+        for (step = 0; step < piece; step += (size_t)count) {
+            count = recv(client.fd, bytes, piece - step, 0);
+            if (count <= 0)
+                break;
+            all += (size_t)count;
+        }
+        shifted_clock_advance_ms(9500);
+        Answer live = raw_ask(port, "GET /live HTTP/1.1\r\n" HOST "\r\n"); /* the network thread sees what time it is */
+        assert_int_equal(live.status, 200);
+    }
+    while ((count = recv(client.fd, bytes, LARGE_BYTES, 0)) > 0)
+        all += (size_t)count;
+    free(bytes);
+    return all;
+}
+
+/* More than a minute passes, and 10 s are allowed. */
+TEST(limit_of_the_time_to_take_an_answer_begins_anew_while_it_is_taken)
+{
+    scoped_shifted_clock int clock = shifted_clock_install();
+    scoped_fixture Fixture   f     = {0};
+    int                      fd    = -1;
+    Error                    error = {0};
+
+    assert_ok(server_bind("127.0.0.1:0", &fd, &error));
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){65536}, sizeof(int)); /* of the connections: little is on the way */
+    fixture_init(&f, (ServerOptions){.network_threads = 1, .bound_fd = fd});
+    assert_true(large_read(f.port, LARGE_BYTES / 9) > LARGE_BYTES);
+    assert_true(large_read(f.port, 2000) < LARGE_BYTES); /* a trickle does not hold a response for ever */
+}
+
 TEST(limit_of_the_queue)
 {
     scoped_fixture Fixture f       = {0};
@@ -170,7 +216,7 @@ TEST(limit_of_the_queue)
     Answer refused = raw_read(&clients[3]);
     assert_true(answer_is_problem(&refused, 503));
     Answer unread = raw_ask(f.port, "POST /secret-json HTTP/1.1\r\n" HOST
-                                    "Authorization: Bearer fresh\r\nContent-Length: 1000000\r\n\r\n");
+                                    "Authorization: Bearer much\r\nContent-Length: 1000000\r\n\r\n");
     assert_true(answer_is_problem(&unread, 503));
     assert_string_equal(answer_header(&unread, "Connection"), "close");
     assert_int_equal(metric_value(&http_metrics.shed), shed + 2);
@@ -188,6 +234,31 @@ TEST(limit_of_the_queue)
         raw_done(&clients[i]);
     }
     assert_int_equal(metric_value(&http_metrics.queue), 0);
+    free(clients);
+}
+
+/* A client with an unknown token holds no thread and no place in the queue. */
+TEST(limit_of_the_queue_is_not_used_up_by_tokens_that_are_looked_up)
+{
+    enum { STRANGERS = 20 };
+    scoped_fixture Fixture f       = {0};
+    Raw                   *clients = calloc(STRANGERS, sizeof *clients);
+
+    fixture_init(&f, (ServerOptions){.executor_threads = 1, .queue_max = 1});
+    for (int i = 0; i < STRANGERS; i++) {
+        raw_open(&clients[i], f.port);
+        raw_send(&clients[i], "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer late\r\n\r\n");
+    }
+    assert_true(fixture_wait_for(&f.asking, STRANGERS));
+    Answer known = raw_ask(f.port, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
+    assert_int_equal(known.status, 200);
+    fixture_open_gate(&f);
+    for (int i = 0; i < STRANGERS; i++) {
+        Answer answer = raw_read(&clients[i]);
+
+        assert_true(answer.status == 200 || answer.status == 503); /* one may wait for the executor */
+        raw_done(&clients[i]);
+    }
     free(clients);
 }
 
@@ -282,6 +353,44 @@ TEST(limit_of_a_body_where_none_is_read_is_its_first_byte)
     assert_contains(answer.body, "no body");
     assert_string_equal(answer_header(&answer, "Connection"), "close");
     assert_true(raw_is_closed(&client));
+}
+
+/* A route may be open to everyone and still decide by the head: nothing of the body is awaited. */
+TEST(limit_of_a_body_that_the_head_refuses_is_no_byte)
+{
+    scoped_fixture Fixture f = {0};
+
+    fixture_init(&f, (ServerOptions){0});
+    Answer answer = raw_ask(f.port, "POST /word HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+    assert_true(answer_is_problem(&answer, 401));
+    assert_string_equal(answer_header(&answer, "Connection"), "close");
+    answer = raw_ask(f.port, "POST /word HTTP/1.1\r\n" HOST "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+    assert_true(answer_is_problem(&answer, 401));
+    assert_int_equal(atomic_load(&f.written), 0);
+}
+
+TEST(limit_of_the_body_of_a_route)
+{
+    scoped_fixture Fixture f      = {0};
+    scoped_raw Raw         client = {0};
+
+    fixture_init(&f, (ServerOptions){0});
+    Answer answer = raw_ask(f.port, "POST /word HTTP/1.1\r\n" HOST "X-Word: swordfish\r\nContent-Length: 11\r\n\r\n");
+    assert_true(answer_is_problem(&answer, 413));
+    assert_contains(answer.body, "larger than 10 bytes");
+    answer = raw_ask(f.port, "POST /word HTTP/1.1\r\n" HOST
+                             "X-Word: swordfish\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n[1,2,3\r\n5\r\n");
+    assert_true(answer_is_problem(&answer, 413));
+    raw_open(&client, f.port);
+    raw_send(&client, "POST /word HTTP/1.1\r\n" HOST "X-Word: swordfish\r\nTransfer-Encoding: chunked\r\n\r\n"
+                      "a\r\n[123456789\r\n0\r\n\r\n");
+    answer = raw_read(&client);
+    assert_int_equal(answer.status, 201);
+    /* The connection's next request has the limit of its own route. */
+    raw_send(&client, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 12\r\n\r\n[1234567890]");
+    answer = raw_read(&client);
+    assert_int_equal(answer.status, 201);
+    assert_int_equal(atomic_load(&f.written), 2);
 }
 
 TEST(listen_refuses_bad_addresses_with_a_sentence)

@@ -152,7 +152,7 @@ TEST(server_refuses_an_unauthenticated_request_before_reading_the_body)
     assert_true(fixture_wait_in_flight(&f, 0));
 }
 
-/* The body comes before, while and after an executor asks whose token it is. */
+/* The body comes before, while and after the token is looked up. */
 TEST(server_reads_the_body_once_the_token_is_known)
 {
     scoped_fixture Fixture f      = {0};
@@ -445,7 +445,7 @@ TEST(server_echoes_sane_request_ids)
         assert_string_equal(answer.body, answer_header(&answer, "X-Request-Id"));
         assert_int_equal(strcmp(answer.body, rows[i].id) == 0, rows[i].taken);
         assert_true(strlen(answer.body) > 0 && strcmp(answer.body, last) != 0);
-        snprintf(last, sizeof last, "%s", answer.body);
+        snprintf(last, sizeof last, "%.*s", (int)sizeof last - 1, answer.body);
     }
 }
 

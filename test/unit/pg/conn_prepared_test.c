@@ -115,7 +115,7 @@ TEST(conn_prepares_nothing_behind_a_pooler)
     Error                               error  = {0};
 
     /* What the first call learns when another process than that of the handshake ran it. */
-    snprintf(row, sizeof row, "select '', '', %d", PQbackendPID(conn_native(other)));
+    snprintf(row, sizeof row, "select '', '', '', %d", PQbackendPID(conn_native(other)));
     assert_ok(conn_query(conn, row, CONN_NO_PARAMS, deadline_in_ms(10000), &limits, &error));
     conn_prepared_learn(conn, limits);
     for (int i = 0; i < 3; i++)
@@ -161,19 +161,20 @@ TEST(conn_prepares_again_after_a_reset)
 
 TEST(conn_survives_a_function_whose_result_changes)
 {
-    static const char                   sql[] = "select * from counted($1)";
+    static const char                   sql[] = "select * from public.counted($1)";
     scoped(database_free) TestDatabase *db    = database_new();
     scoped(conn_close) Conn            *conn  = conn_of(db);
     int                                 value = 0;
     Error                               error = {0};
 
-    database_exec(db, "create function counted(n integer) returns table (a integer) language plpgsql as "
+    database_exec(db, "create function public.counted(n integer) returns table (a integer) language plpgsql as "
                       "$$ begin return query select n; end $$");
     for (int i = 0; i < 3; i++)
         assert_ok(call(conn, sql, OID_INT4, "7", /* prepare= */ true, &value, &error));
     assert_int_equal(value, 7);
-    database_exec(db, "drop function counted; create function counted(n integer) returns table (a integer, b integer) "
-                      "language plpgsql as $$ begin return query select n, n + 1; end $$");
+    database_exec(
+        db, "drop function public.counted; create function counted(n integer) returns table (a integer, b integer) "
+            "language plpgsql as $$ begin return query select n, n + 1; end $$");
     for (int i = 0; i < 3; i++)
         assert_ok(call(conn, sql, OID_INT4, "7", /* prepare= */ true, &value, &error));
     assert_int_equal(value, 8);

@@ -111,6 +111,24 @@ TEST(conn_malformed_urls_are_refused_with_the_whole_reason)
     }
 }
 
+TEST(conn_ports_out_of_range_are_refused)
+{
+    static const char *const good[] = {"postgresql://h:1/d", "postgresql://h:65535,i/d", "port=,5432 host=h,i",
+                                       "port='5432 '", "host=h"};
+    static const char *const bad[]  = {
+        "postgresql://h:0/d", "postgresql://h:65536/d",           "postgresql://h,i:99999/d", "port=-1",
+        "port=5432x",         "postgresql://joe:" SECRET "/x@h/d"};
+    char  text[CONNINFO_TEXT_SIZE];
+    Error error;
+
+    for (size_t i = 0; i < COUNT(good); i++)
+        assert_ok(conninfo_describe(good[i], text, &error));
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        assert_code(ERR_USAGE, conninfo_describe(bad[i], text, &error));
+        assert_string_equal(error.text, "the database url's port must be a number from 1 to 65535");
+    }
+}
+
 TEST(conn_malformed_urls_never_show_the_secret)
 {
     static const char *const urls[] = {
@@ -178,7 +196,7 @@ TEST(conn_read_only_server_is_evicted)
     Error                               error;
 
     assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(60000), &conn, &error));
-    assert_code(ERR_UNAVAILABLE, query(conn, "begin read only; create table t ()", 10000, &error));
+    assert_code(ERR_UNAVAILABLE, query(conn, "begin read only; create table public.t ()", 10000, &error));
     assert_string_equal(error.sqlstate, "25006");
     assert_false(conn_is_good(conn));
 }
@@ -195,7 +213,7 @@ TEST(conn_several_hosts_skip_the_one_that_cannot_write)
     snprintf(url, sizeof url, "host=127.0.0.1,127.0.0.1 port=%d,%d user=postgres dbname=postgres",
              test_server_port(standby), test_server_port(primary));
     assert_ok(conn_open(url, "conn_test", deadline_in_ms(60000), &conn, &error));
-    assert_ok(query(conn, "create table t ()", 10000, &error));
+    assert_ok(query(conn, "create table public.t ()", 10000, &error));
 }
 
 /* ---- statements that are given up ---- */
@@ -266,9 +284,9 @@ TEST(conn_call_is_ended_by_the_server_before_its_deadline)
     assert_code(ERR_TIMEOUT, call(conn, "select pg_sleep(600)", 4000, &error));
     assert_string_equal(error.sqlstate, "57014");
     assert_true(conn_is_good(conn));
-    assert_ok(query(lock, "create table t ()", 10000, &error));
-    assert_ok(query(lock, "begin; lock table t", 10000, &error));
-    assert_true(call(conn, "select from t", 4000, &error) != OK);
+    assert_ok(query(lock, "create table public.t ()", 10000, &error));
+    assert_ok(query(lock, "begin; lock table public.t", 10000, &error));
+    assert_true(call(conn, "select from public.t", 4000, &error) != OK);
     assert_true(strcmp(error.sqlstate, "57014") == 0 || strcmp(error.sqlstate, "55P03") == 0);
     assert_true(conn_is_good(conn));
     assert_int_equal(PQTRANS_IDLE, conn_transaction(conn));
@@ -298,13 +316,15 @@ TEST(conn_call_reports_an_error_of_the_commit_itself)
     Error                               error;
 
     assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(60000), &conn, &error));
-    assert_ok(query(conn, "create table t (n int unique deferrable initially deferred); insert into t values (1)",
-                    10000, &error));
-    assert_code(ERR_CONFLICT, call(conn, "insert into t values (1) returning n", 10000, &error));
+    assert_ok(
+        query(conn,
+              "create table public.t (n int unique deferrable initially deferred); insert into public.t values (1)",
+              10000, &error));
+    assert_code(ERR_CONFLICT, call(conn, "insert into public.t values (1) returning n", 10000, &error));
     assert_string_equal(error.sqlstate, "23505");
     if (conn_is_good(conn))
-        assert_ok(call(conn, "insert into t values (2) returning n", 10000, &error));
-    assert_int_equal(1, database_get_i64(db, "select count(*) from t where n = 1"));
+        assert_ok(call(conn, "insert into public.t values (2) returning n", 10000, &error));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from public.t where n = 1"));
 }
 
 TEST(conn_call_reports_a_bad_statement_and_stays_usable)
@@ -358,11 +378,11 @@ TEST(conn_that_was_interrupted_commits_nothing)
     Error                               error;
 
     assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(60000), &conn, &error));
-    assert_ok(query(conn, "begin; create table t ()", 10000, &error));
+    assert_ok(query(conn, "begin; create table public.t ()", 10000, &error));
     conn_interrupt(conn);
     assert_code(ERR_STOPPING, conn_commit(conn, deadline_in_ms(60000), &error));
     assert_false(conn_is_good(conn));
-    assert_code(ERR_STOPPING, call(conn, "create table t ()", 10000, &error));
+    assert_code(ERR_STOPPING, call(conn, "create table public.t ()", 10000, &error));
     assert_int_equal(0, database_get_i64(db, "select count(*) from pg_class where relname = 't'"));
 }
 

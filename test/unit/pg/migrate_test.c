@@ -331,8 +331,28 @@ TEST(migrate_waits_for_another_process_until_its_deadline)
     int                                 applied;
     Error                               error = {0};
 
+    /* Any login can take an advisory lock, for ever: this one was that of migrations once. */
     PQclear(PQexec(holder, "select pg_advisory_lock(x'7061776c'::integer, 1)"));
+    assert_ok(migrate_run(pool, &(Schema){two_migrations, 1, NULL, 0}, soon(), &applied, &error));
+    PQclear(PQexec(holder, "begin; lock table pawl.migration in share row exclusive mode"));
     assert_code(ERR_BUSY, migrate_run(pool, &two_schema, deadline_in_ms(600), &applied, &error));
+    assert_string_equal("another process is migrating", error.text);
+    PQfinish(holder);
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    assert_int_equal(1, applied);
+}
+
+/* Before there is a table to lock, the one that creates it has the lock. */
+TEST(migrate_of_an_empty_database_waits_for_the_process_that_creates_the_schema)
+{
+    scoped(database_free) TestDatabase *db     = database_new_empty();
+    scoped(pool_free) Pool             *pool   = pool_open(database_url(db));
+    PGconn                             *holder = database_connect(db);
+    int                                 applied;
+    Error                               error = {0};
+
+    PQclear(PQexec(holder, "begin; create schema pawl"));
+    assert_code(ERR_BUSY, migrate_run(pool, &two_schema, deadline_in_ms(900), &applied, &error));
     assert_string_equal("another process is migrating", error.text);
     PQfinish(holder);
     assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
@@ -430,6 +450,38 @@ TEST(migrate_without_rights_says_what_to_grant)
     database_exec(db, sql);
 }
 
+/* The owner of a schema may replace the functions that pawl creates there, and they run with the rights of pawl's login. */
+TEST(migrate_refuses_a_schema_of_a_role_that_may_not_act_as_the_user)
+{
+    static const char *const            names[] = {"pawl", "pgmq", "rating", "wallet"};
+    scoped(database_free) TestDatabase *db      = database_new_empty();
+    scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
+    Schema                              changed = {two_migrations, 2, second_definitions, 1};
+    char                                role[64], sql[256];
+    int                                 applied;
+    Error                               error = {0};
+
+    snprintf(role, sizeof role, "stranger_%d", (int)getpid());
+    snprintf(sql, sizeof sql, "create role %s", role);
+    database_exec(db, sql);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        snprintf(sql, sizeof sql, "create schema %s authorization %s", names[i], role);
+        database_exec(db, sql);
+        assert_code(ERR_REFUSED, migrate_run(pool, &two_schema, soon(), &applied, &error));
+        snprintf(sql, sizeof sql, "schema \"%s\" belongs to \"%s\"", names[i], role);
+        assert_contains(error.text, sql);
+        snprintf(sql, sizeof sql, "drop schema %s", names[i]);
+        database_exec(db, sql);
+    }
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    snprintf(sql, sizeof sql, "alter schema pawl owner to %s; alter table pawl.migration owner to %s", role, role);
+    database_exec(db, sql);
+    assert_ok(migrate_run(pool, &changed, soon(), &applied, &error)); /* an administrator migrates for the owner */
+    assert_int_equal(2, database_get_i64(db, "select pawl.f()"));
+    snprintf(sql, sizeof sql, "drop owned by %s cascade; drop role %s", role, role);
+    database_exec(db, sql);
+}
+
 /* A pod that only works needs no more than pawl_app, once someone else has migrated. */
 TEST(migrate_of_a_current_schema_needs_only_pawl_app)
 {
@@ -477,7 +529,7 @@ static int server_count(TestServer *server, const char *dbname, const char *sql)
     return rows;
 }
 
-/* Roles are shared by all databases of a server, the advisory lock is not: they are made while others make them. */
+/* Roles are shared by all databases of a server, the lock of migrations is not: they are made while others make them. */
 TEST(migrate_of_several_databases_at_once_makes_the_roles_once)
 {
     scoped(test_server_free) TestServer *server = test_server_new((TestServerOptions){.unix_url = true});
@@ -492,7 +544,7 @@ TEST(migrate_of_several_databases_at_once_makes_the_roles_once)
         migrators[i] = (Migrator){.url = urls[i], .schema = &schema_embedded};
     }
     assert_int_equal(THREADS * schema_embedded.migration_count, migrators_run(migrators, THREADS));
-    assert_int_equal(8, server_count(server, "postgres", "select from pg_roles where rolname like 'pawl\\_%'"));
+    assert_int_equal(9, server_count(server, "postgres", "select from pg_roles where rolname like 'pawl\\_%'"));
 }
 
 TEST(migrate_without_the_right_to_create_roles_goes_on_and_grants_later)

@@ -10,6 +10,7 @@
 #include "base/sync.h"
 #include "pg/metric.h"
 #include "test/harness/database.h"
+#include "test/harness/fake_clock.h"
 #include "test/harness/proxy.h"
 #include "test/harness/server.h"
 #include "test/harness/test.h"
@@ -130,6 +131,31 @@ TEST(pool_closes_what_is_idle_too_long_down_to_the_minimum)
     await((pool_tend(pool), status_of(pool).size == 1));
     pool_tend(pool);
     assert_int_equal(status_of(pool).size, 1);
+}
+
+TEST(pool_counts_idle_time_from_the_last_use)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){
+                    .conninfo = database_url(db), .size_min = 1, .size_max = 2, .idle_ms_max = 1000, .no_janitor = true});
+
+    fake_clock_install((Wall){1700000000000000});
+    for (int i = 0; i < 8; i++) {
+        Checkout *one = lease_of(pool), *other = lease_of(pool);
+
+        pool_release(one);
+        pool_release(other);
+        fake_clock_advance_ms(400);
+        pool_tend(pool);
+        assert_int_equal(status_of(pool).size, 2);
+    }
+    fake_clock_advance_ms(599);
+    pool_tend(pool);
+    assert_int_equal(status_of(pool).size, 2);
+    fake_clock_advance_ms(1);
+    pool_tend(pool);
+    assert_int_equal(status_of(pool).size, 1);
+    fake_clock_restore();
 }
 
 TEST(pool_recycles_the_old)

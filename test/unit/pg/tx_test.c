@@ -24,7 +24,7 @@ static Fixture fixture_new(void)
     Fixture fixture = {.db = database_new_empty(), .arena = arena_new(ARENA_BYTES_DEFAULT)};
     Error   error;
 
-    database_exec(fixture.db, "create table done (key bigint primary key); create table log (n int)");
+    database_exec(fixture.db, "create table public.done (key bigint primary key); create table public.log (n int)");
     fixture.proxy = proxy_new(database_url(fixture.db));
     assert_ok(pool_new(&(PoolOptions){.conninfo = proxy_url(fixture.proxy), .size_max = 4, .no_janitor = true},
                        &fixture.pool, &error));
@@ -56,7 +56,7 @@ static ErrorCode script_body(Tx *tx, void *context, Error *reterr)
     TryScript *script = context;
 
     script->tries++;
-    TRY(db_run(tx, "insert into log values (1)", DB_NONE, NULL, reterr));
+    TRY(db_run(tx, "insert into public.log values (1)", DB_NONE, NULL, reterr));
     if (script->tries == 1 && script->first)
         TRY(db_run(tx, script->first, DB_NONE, NULL, reterr));
     if (script->always)
@@ -70,8 +70,8 @@ static ErrorCode keyed_body(Tx *tx, void *context, Error *reterr)
     int64_t fresh = 0;
 
     (void)context;
-    TRY(db_run(tx, "insert into done values ($1) on conflict do nothing", DB_ARGS(db_i64(7)), &fresh, reterr));
-    return fresh ? db_run(tx, "insert into log values (1)", DB_NONE, NULL, reterr) : OK;
+    TRY(db_run(tx, "insert into public.done values ($1) on conflict do nothing", DB_ARGS(db_i64(7)), &fresh, reterr));
+    return fresh ? db_run(tx, "insert into public.log values (1)", DB_NONE, NULL, reterr) : OK;
 }
 
 typedef struct {
@@ -82,7 +82,7 @@ DB_SHAPE(value, Value, VALUE_COLUMNS);
 
 static int64_t log_count(const Fixture *fixture)
 {
-    return database_get_i64(fixture->db, "select count(*) from log");
+    return database_get_i64(fixture->db, "select count(*) from public.log");
 }
 
 TEST(tx_commits)
@@ -229,7 +229,7 @@ TEST(tx_lost_commit_is_settled_by_a_refusal_of_the_database)
     Fixture fixture = fixture_new();
     Error   error;
 
-    assert_code(ERR_CONFLICT, run_after_lost_commit(&fixture, "insert into done values (7)", &error));
+    assert_code(ERR_CONFLICT, run_after_lost_commit(&fixture, "insert into public.done values (7)", &error));
     assert_string_equal(error.sqlstate, "23505");
     fixture_free(&fixture);
 }
@@ -295,7 +295,7 @@ TEST(tx_retries_are_the_pools)
     TryScript script = {.always = "do $$ begin raise exception 'operator' using errcode = '57000'; end $$"};
     Error     error;
 
-    database_exec(db, "create table log (n int)");
+    database_exec(db, "create table public.log (n int)");
     assert_ok(pool_new(&options, &pool, &error));
     assert_code(ERR_BUSY, tx_run(pool, &(TxOptions){.name = "test", .deadline = deadline_in_ms(10000), .arena = arena},
                                  script_body, &script, &error));
@@ -318,7 +318,7 @@ TEST(tx_lost_commit_without_a_key_is_unknown)
 
 static ErrorCode read_body(Tx *tx, void *context, Error *reterr)
 {
-    return db_get_i64(tx, "select count(*) as value from log", DB_NONE, context, reterr);
+    return db_get_i64(tx, "select count(*) as value from public.log", DB_NONE, context, reterr);
 }
 
 TEST(tx_lost_commit_of_a_reader_is_run_again)
@@ -421,10 +421,10 @@ TEST(call_without_time_for_an_answer_is_not_sent)
         options.deadline = deadline_in_ms(i);
         assert_code(ERR_TIMEOUT,
                     db_call(fixture.pool, &options,
-                            "with k as (insert into done values (3) returning 1) select 1::bigint as value", DB_NONE,
-                            &value_shape, &value, &error));
+                            "with k as (insert into public.done values (3) returning 1) select 1::bigint as value",
+                            DB_NONE, &value_shape, &value, &error));
     }
-    assert_int_equal(database_get_i64(fixture.db, "select count(*) from done"), 0);
+    assert_int_equal(database_get_i64(fixture.db, "select count(*) from public.done"), 0);
     fixture_free(&fixture);
 }
 
@@ -433,7 +433,7 @@ static ErrorCode careless_body(Tx *tx, void *context, Error *reterr)
     Error ignored;
 
     (void)context;
-    TRY(db_run(tx, "insert into log values (1)", DB_NONE, NULL, reterr));
+    TRY(db_run(tx, "insert into public.log values (1)", DB_NONE, NULL, reterr));
     (void)!db_run(tx, "select 1/0", DB_NONE, NULL, &ignored);
     return OK;
 }
@@ -556,22 +556,22 @@ TEST(tx_of_foreign_code_leaves_no_session_state_behind)
 
 TEST(call_lost_answer_is_unknown_without_a_key_and_run_again_with_one)
 {
-    static const char sql[]   = "with k as (insert into done values ($1) on conflict do nothing returning 1)"
+    static const char sql[]   = "with k as (insert into public.done values ($1) on conflict do nothing returning 1)"
                                 " select count(*) as value from k";
     Fixture           fixture = fixture_new();
     TxOptions         options = options_of(&fixture);
     Value             value   = {-1};
     Error             error;
 
-    proxy_cut_on(fixture.proxy, "insert into done", PROXY_CUT_ANSWERED, 1);
+    proxy_cut_on(fixture.proxy, "insert into public.done", PROXY_CUT_ANSWERED, 1);
     assert_code(ERR_UNKNOWN, db_call(fixture.pool, &options, sql, DB_ARGS(db_i64(1)), &value_shape, &value, &error));
-    assert_int_equal(database_get_i64(fixture.db, "select count(*) from done"), 1);
+    assert_int_equal(database_get_i64(fixture.db, "select count(*) from public.done"), 1);
     assert_int_equal(value.value, -1);
 
     options.keyed = true;
-    proxy_cut_on(fixture.proxy, "insert into done", PROXY_CUT_ANSWERED, 1);
+    proxy_cut_on(fixture.proxy, "insert into public.done", PROXY_CUT_ANSWERED, 1);
     assert_ok(db_call(fixture.pool, &options, sql, DB_ARGS(db_i64(2)), &value_shape, &value, &error));
     assert_int_equal(value.value, 0); /* it was there */
-    assert_int_equal(database_get_i64(fixture.db, "select count(*) from done"), 2);
+    assert_int_equal(database_get_i64(fixture.db, "select count(*) from public.done"), 2);
     fixture_free(&fixture);
 }

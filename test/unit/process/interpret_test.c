@@ -36,7 +36,7 @@ static void engine_start(Engine *engine)
 
     engine->bus = bus_new(10);
     assert_ok(client_new(&(ClientOptions){0}, &engine->client, &error));
-    engine->interpreter = interpreter_new(engine->bus->pool, engine->client);
+    engine->interpreter = interpreter_new(engine->bus->pool, engine->bus->pool, engine->client);
     engine->handler     = process_handler_new(engine->bus->pool, interpret_body, engine->interpreter);
     engine->worker      = worker_new(&(WorkerOptions){.pool        = engine->bus->pool,
                                                       .domain      = "process:shop",

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "test/harness/test.h"
 
 static Ask parsed(Arena *arena, const char *text)
@@ -85,7 +86,49 @@ TEST(ask_counts_words_beyond_its_limit)
     assert_int_equal(ASK_WORDS_MAX + 1, ask.count);
     ask = parsed(arena, "/match 1-2 1-2 1-2 1-2 1-2 1-2 1-2 1-2 1-2 1-2 1-2 1-2");
     ask_split_scores(&ask, arena);
+    assert_int_equal(ASK_WORDS_MAX + 1, ask.count);
+    ask = parsed(arena, "/match 1-2 1-2 1-2 1-2 1-2 1-2 1-2 1-2");
+    ask_split_scores(&ask, arena);
     assert_int_equal(ASK_WORDS_MAX, ask.count);
+}
+
+/* As people and their keyboards write a result. */
+TEST(ask_splits_scores_in_every_usual_form)
+{
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"/match @ann @bob 3:1",     "@ann|@bob|3|1"    },
+        {"/match @ann @bob 3 : 1",   "@ann|@bob|3|1"    },
+        {"/match @ann @bob 3: 1",    "@ann|@bob|3|1"    },
+        {"/match @ann @bob 3 :1",    "@ann|@bob|3|1"    },
+        {"/match @ann @bob 3-1",     "@ann|@bob|3|1"    },
+        {"/match @ann @bob 3 - 1",   "@ann|@bob|3|1"    },
+        {"/match @ann @bob 3–1",   "@ann|@bob|3|1"    },
+        {"/match @ann @bob 3 — 1", "@ann|@bob|3|1"    },
+        {"/match @ann @bob 3−1",   "@ann|@bob|3|1"    },
+        {"/match @ann, @bob; 3:1",   "@ann|@bob|3|1"    },
+        {"/match @ann , @bob: 3:1",  "@ann|@bob|3|1"    },
+        {"/match @ann 3:1 @bob",     "@ann|3|1|@bob"    },
+        {"/match 3:1 @bob",          "3|1|@bob"         },
+        {"/match @ann @bob 3 -1",    "@ann|@bob|3|-1"   },
+        {"/match @ann @bob -1 3",    "@ann|@bob|-1|3"   },
+        {"/match @ann - @bob 3 1",   "@ann|-|@bob|3|1"  },
+        {"/match @ann @bob 3::1",    "@ann|@bob|3::1"   },
+        {"/match @ann @bob 3:1:2:4", "@ann|@bob|3:1:2:4"},
+    };
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        Ask  ask = parsed(arena, rows[i].text);
+        Text text;
+
+        ask_split_scores(&ask, arena);
+        text_init(&text, arena, TEXT_MAX_LINE);
+        for (int k = 0; k < ask.count; k++)
+            text_print(&text, "%s%s", k ? "|" : "", ask.words[k].text);
+        assert_string_equal(rows[i].words, text_string(&text));
+    }
 }
 
 TEST(ask_scores_are_whole_numbers)
@@ -93,7 +136,9 @@ TEST(ask_scores_are_whole_numbers)
     assert_int_equal(0, ask_score("0"));
     assert_int_equal(21, ask_score("021"));
     assert_int_equal(999999, ask_score("999999"));
-    assert_int_equal(-1, ask_score("1000000"));
+    assert_int_equal(ASK_SCORE_MAX + 1, ask_score("1000000"));
+    assert_int_equal(ASK_SCORE_MAX + 1, ask_score("99999999999999999999"));
+    assert_int_equal(3, ask_score("00000003"));
     assert_int_equal(-1, ask_score("-1"));
     assert_int_equal(-1, ask_score("1.5"));
     assert_int_equal(-1, ask_score("٣"));

@@ -47,7 +47,7 @@ TEST(chart_of_several_players_is_a_png)
     Error       error = {0};
     const char *file  = getenv("PAWL_TEST_CHART");
 
-    assert_ok(chart_draw("Шахматы по пятницам", list, 5, arena, &png, &size, &error));
+    assert_ok(chart_draw("Шахматы по пятницам: динамика рейтинга", LANGUAGE_RU, list, 5, arena, &png, &size, &error));
     png_check(png, size);
     if (file) {
         FILE *out = fopen(file, "we");
@@ -66,12 +66,12 @@ TEST(chart_of_one_point_and_of_a_thousand)
     size_t                    size;
     Error                     error = {0};
 
-    assert_ok(chart_draw(NULL, &one, 1, arena, &png, &size, &error));
+    assert_ok(chart_draw(NULL, LANGUAGE_EN, &one, 1, arena, &png, &size, &error));
     png_check(png, size);
-    assert_ok(chart_draw("", &many, 1, arena, &png, &size, &error));
+    assert_ok(chart_draw("", LANGUAGE_EN, &many, 1, arena, &png, &size, &error));
     png_check(png, size);
     one.name = NULL;
-    assert_ok(chart_draw("a\nb", &one, 1, arena, &png, &size, &error));
+    assert_ok(chart_draw("a\nb", LANGUAGE_EN, &one, 1, arena, &png, &size, &error));
     png_check(png, size);
 }
 
@@ -89,23 +89,23 @@ TEST(chart_leaves_out_what_the_font_does_not_have)
     for (size_t i = 0; i < COUNT(names); i++) {
         list[i]          = walk(arena, names[i], (unsigned)i, 20, 0);
         list[i].username = i % 2 ? "user_name" : NULL;
-        assert_ok(chart_draw("\xef\xbf\xbf title \xef\xb7\xaf", &list[i], 1, arena, &png, &size, &error));
+        assert_ok(chart_draw("\xef\xbf\xbf title \xef\xb7\xaf", LANGUAGE_EN, &list[i], 1, arena, &png, &size, &error));
         png_check(png, size);
     }
-    assert_ok(chart_draw("🎉", list, (int)COUNT(names), arena, &png, &size, &error));
+    assert_ok(chart_draw("🎉", LANGUAGE_EN, list, (int)COUNT(names), arena, &png, &size, &error));
     png_check(png, size);
     /* Drawn as if they had not been there. */
     plain = walk(arena, "Анна", 1, 20, 0);
     other = walk(arena, "🎉 Анна \xef\xb7\x90", 1, 20, 0);
-    assert_ok(chart_draw("Chess", &plain, 1, arena, &png, &size, &error));
-    assert_ok(chart_draw("Chess 🎉", &other, 1, arena, &same, &same_size, &error));
+    assert_ok(chart_draw("Chess", LANGUAGE_EN, &plain, 1, arena, &png, &size, &error));
+    assert_ok(chart_draw("Chess 🎉", LANGUAGE_EN, &other, 1, arena, &same, &same_size, &error));
     assert_int_equal(size, same_size);
     assert_memory_equal(png, same, size);
     /* Nothing is left of the name: the username. */
     plain = walk(arena, "@ann", 1, 20, 0);
     other = walk(arena, "\xef\xb7\x90", 1, 20, 0), other.username = "ann";
-    assert_ok(chart_draw("Chess", &plain, 1, arena, &png, &size, &error));
-    assert_ok(chart_draw("Chess", &other, 1, arena, &same, &same_size, &error));
+    assert_ok(chart_draw("Chess", LANGUAGE_EN, &plain, 1, arena, &png, &size, &error));
+    assert_ok(chart_draw("Chess", LANGUAGE_EN, &other, 1, arena, &same, &same_size, &error));
     assert_int_equal(size, same_size);
     assert_memory_equal(png, same, size);
 }
@@ -118,9 +118,48 @@ TEST(chart_refuses_what_it_cannot_draw)
     size_t                    size;
     Error                     error = {0};
 
-    assert_code(ERR_INVALID, chart_draw("", list, 0, arena, &png, &size, &error));
-    assert_code(ERR_INVALID, chart_draw("", list, 1, arena, &png, &size, &error));
-    assert_code(ERR_LIMIT, chart_draw("", list, CHART_SERIES_MAX + 1, arena, &png, &size, &error));
+    assert_code(ERR_INVALID, chart_draw("", LANGUAGE_EN, list, 0, arena, &png, &size, &error));
+    assert_code(ERR_INVALID, chart_draw("", LANGUAGE_EN, list, 1, arena, &png, &size, &error));
+    assert_code(ERR_LIMIT, chart_draw("", LANGUAGE_EN, list, CHART_SERIES_MAX + 1, arena, &png, &size, &error));
     list[0].count = CHART_POINTS_MAX + 2;
-    assert_code(ERR_LIMIT, chart_draw("", list, 1, arena, &png, &size, &error));
+    assert_code(ERR_LIMIT, chart_draw("", LANGUAGE_EN, list, 1, arena, &png, &size, &error));
+}
+
+TEST(chart_times_have_the_form_of_the_language)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    int64_t                   at    = INT64_C(1789822980) * 1000000; /* 2026-09-19 13:03 */
+
+    assert_string_equal("13:03", chart_time_text(LANGUAGE_EN, at, DAY, arena));
+    assert_string_equal("19 Sep", chart_time_text(LANGUAGE_EN, at, 10 * DAY, arena));
+    assert_string_equal("19.09", chart_time_text(LANGUAGE_RU, at, 10 * DAY, arena));
+    assert_string_equal("Sep 2026", chart_time_text(LANGUAGE_EN, at, 400 * DAY, arena));
+    assert_string_equal("09.2026", chart_time_text(LANGUAGE_RU, at, 400 * DAY, arena));
+}
+
+/* Eight curves that end at one rating: rings of all colours, and a line to each label. PAWL_TEST_CHART_EQUAL=FILE keeps it to look at. */
+TEST(chart_shows_players_of_one_rating)
+{
+    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
+    ChartPoint                flat[] = {
+        {INT64_C(1760000000) * 1000000, 1500},
+        {INT64_C(1760090000) * 1000000, 1500}
+    };
+    ChartSeries list[CHART_SERIES_MAX];
+    const void *png;
+    size_t      size;
+    Error       error = {0};
+    const char *file  = getenv("PAWL_TEST_CHART_EQUAL");
+
+    for (int i = 0; i < CHART_SERIES_MAX; i++)
+        list[i] = (ChartSeries){.name = arena_print(arena, "Player %d", i), .points = flat, .count = 2};
+    assert_ok(chart_draw("Equal", LANGUAGE_EN, list, CHART_SERIES_MAX, arena, &png, &size, &error));
+    png_check(png, size);
+    if (file) {
+        FILE *out = fopen(file, "we");
+
+        assert_non_null(out);
+        assert_int_equal(size, fwrite(png, 1, size, out));
+        fclose(out);
+    }
 }

@@ -91,6 +91,10 @@ TEST(elo_margin_factor_is_the_published_one)
     near(1.0, elo_margin_factor(0, 1500, 1700), 0);
     assert_int_equal(22, elo_change(1500, 1500, 3, 0, 32, true)); /* 16 * 1.386 */
     assert_int_equal(-22, elo_change(1500, 1500, 0, 3, 32, true));
+    /* The favourite's win counts less, the outsider's more: 32 * 0.2403 * 1.2708 and 32 * 0.7597 * 1.5249. */
+    assert_int_equal(10, elo_change(1700, 1500, 3, 0, 32, true));
+    assert_int_equal(37, elo_change(1500, 1700, 3, 0, 32, true));
+    assert_int_equal(-37, elo_change(1700, 1500, 0, 3, 32, true));
 }
 
 /* Any ratings, scores and k: bounds hold, the sum is kept, sides can be swapped, the winner never loses points. */

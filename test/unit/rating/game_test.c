@@ -70,7 +70,7 @@ static void chat_done(Chat *chat)
     rating_fixture_free(chat->fixture);
 }
 
-/* A message of a user, with a new id. The text of its only reply. */
+/* A message of a user, with a new id. The text of its only reply, to which an undo adds an edit. */
 static const char *say(Chat *chat, int user, const char *text)
 {
     const GameOutput *output = run(chat, (GameInput){.kind       = GAME_MESSAGE,
@@ -80,7 +80,7 @@ static const char *say(Chat *chat, int user, const char *text)
 
     if (output->count == 0)
         return "";
-    assert_int_equal(1, output->count);
+    assert_int_equal(output->list[1].kind == GAME_EDIT_ABOUT && output->count > 1 ? 2 : 1, output->count);
     assert_int_equal(GAME_SAY, output->list[0].kind);
     return output->list[0].html;
 }
@@ -99,7 +99,7 @@ TEST(game_registers_a_match_and_answers_with_ratings_places_and_undo)
 {
     Chat chat = chat_new(3);
 
-    assert_string_equal("🏆 <b>Player 0</b> 3:1 <b>Player 1</b>\nPlayer 0: <b>1516</b> (+16), place 1\n"
+    assert_string_equal("🏆 <b>Player 0</b> 3:1 Player 1\nPlayer 0: <b>1516</b> (+16), place 1\n"
                         "Player 1: <b>1484</b> (−16), place 2",
                         say(&chat, 2, "/match @p0 @P1 3 1"));
     assert_string_equal("match:1", chat.output.list[0].reference);
@@ -124,7 +124,7 @@ TEST(game_registers_by_reply_and_by_linked_name)
                        .text       = "/match 3 1",
                        .message_id = 5};
 
-    assert_contains(run(&chat, reply)->list[0].html, "<b>Player 0</b> 3:1 <b>Player 1</b>");
+    assert_contains(run(&chat, reply)->list[0].html, "<b>Player 0</b> 3:1 Player 1");
     links.offset = strlen("/match ");
     assert_contains(run(&chat, (GameInput){.kind        = GAME_MESSAGE,
                                            .from        = &chat.users[0],
@@ -134,9 +134,9 @@ TEST(game_registers_by_reply_and_by_linked_name)
                                            .message_id  = 6})
                         ->list[0]
                         .html,
-                    "<b>Анна</b> 0:2 <b>Player 1</b>");
+                    "🏆 <b>Player 1</b> 2:0 Анна");
     assert_contains(say(&chat, 0, "/match 3 1"), "Reply to a message of your opponent");
-    assert_contains(say(&chat, 0, "/match @p2 3 1"), "<b>Player 0</b> 3:1 <b>Player 2</b>");
+    assert_contains(say(&chat, 0, "/match @p2 3 1"), "<b>Player 0</b> 3:1 Player 2");
     reply.reply_to   = &chat.users[0];
     reply.message_id = 7;
     assert_contains(run(&chat, reply)->list[0].html, "two different players");
@@ -161,6 +161,9 @@ TEST(game_wrong_input_gets_one_helpful_line)
         {"/match @p0 @p0 3 1",                         "two different players"      },
         {"/match @p0 @p1 0 0",                         "0:0 cannot be registered"   },
         {"/match @p0 @p1 1001 0",                      "from 0 to 1000"             },
+        {"/match @p0 @p1 9999999999 0",                "from 0 to 1000"             },
+        {"/match @p0, @nobody_here, 3 1",              "I do not know @nobody_here "},
+        {"/match @p0 @PawlBot 3 1",                    "I don’t play"             },
         {"/match @p0 @nobody_here 3 1",                "I do not know @nobody_here" },
         {"/match @p0 @<b>x</b> 3 1",                   "@&lt;b&gt;x&lt;/b&gt;"      },
         {"/match @p0 @somebot 3 1",                    "Bot is a bot"               },
@@ -171,6 +174,11 @@ TEST(game_wrong_input_gets_one_helpful_line)
         {"/chart",                                     "nothing to draw"            },
         {"/chart @p0 @p1 @p2 @p3 @p0 @p1 @p2 @p3 @p0", "At most 8 players"          },
         {"/history",                                   "no matches yet"             },
+        {"/history @p0 @p1",                           "Name one player"            },
+        {"/ranking foo",                               "not a place"                },
+        {"/ranking -1",                                "not a place"                },
+        {"/ranking 0",                                 "not a place"                },
+        {"/ranking 1 2",                               "not a place"                },
         {"/ranking",                                   "Nobody has played yet"      },
         {"/me",                                        "has not played here yet"    },
         {"/undo",                                      "no match to undo"           },
@@ -190,6 +198,42 @@ TEST(game_wrong_input_gets_one_helpful_line)
         assert_null(strchr(answer, '\n'));
     }
     assert_int_equal(0, rating_fixture_count(chat.fixture, "match"));
+    chat_done(&chat);
+}
+
+TEST(game_takes_a_result_in_every_usual_form)
+{
+    static const char *const rows[] = {
+        "/match @p0 @p1 3 : 1", "/match @p0 @p1 3–1", "/match @p0, @p1 3 — 1",
+        "/match @p0 3:1 @p1",   "/match 3:1 @p1",     "/match @p0 3 @p1 1",
+    };
+    Chat chat = chat_new(2);
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_contains(say(&chat, 0, rows[i]), "<b>Player 0</b> 3:1 Player 1");
+        say(&chat, 0, "/undo");
+    }
+    assert_int_equal(COUNT(rows), rating_fixture_count(chat.fixture, "match"));
+    chat_done(&chat);
+}
+
+TEST(game_a_reply_names_its_player_in_every_command)
+{
+    Chat      chat  = chat_new(3);
+    GameUser  bot   = {.id = 77, .name = "Bot", .is_bot = true};
+    GameInput reply = {.kind = GAME_MESSAGE, .from = &chat.users[0], .reply_to = &chat.users[1], .is_reply = true};
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    say(&chat, 0, "/match @p0 @p2 3 1");
+    reply.text = "/stats", reply.message_id = 800;
+    assert_contains(run(&chat, reply)->list[0].html, "<b>Player 1</b>");
+    reply.text = "/history", reply.message_id = 801;
+    assert_contains(run(&chat, reply)->list[0].html, "Last matches of Player 1");
+    reply.text = "/h2h", reply.message_id = 802;
+    assert_contains(run(&chat, reply)->list[0].html, "<b>Player 0 - Player 1</b>: 1 : 0");
+    reply.reply_to = &bot, reply.text = "/history", reply.message_id = 803; /* the bot's messages are about others */
+    assert_contains(run(&chat, reply)->list[0].html, "<b>Last matches</b>");
+    assert_contains(say(&chat, 0, "/ranking 999"), "The ranking has 3 places");
     chat_done(&chat);
 }
 
@@ -260,11 +304,11 @@ TEST(game_asks_back_for_the_same_result_within_a_minute)
     no = arena_text(chat.fixture->arena, chat.output.list[0].buttons[1].data);
     assert_int_equal(1, rating_fixture_count(chat.fixture, "match"));
     /* A third person answers neither way, and leaves the question to those concerned. */
-    assert_contains(press(&chat, 2, "c8", data, ADMIN_NO)->list[0].html, "Only who sent the match");
-    assert_contains(press(&chat, 2, "c9", no, ADMIN_NO)->list[0].html, "Only who sent the match");
+    assert_contains(press(&chat, 2, "c8", data, ADMIN_NO)->list[0].html, "Only the players and the sender");
+    assert_contains(press(&chat, 2, "c9", no, ADMIN_NO)->list[0].html, "Only the players and the sender");
     assert_int_equal(1, rating_fixture_count(chat.fixture, "match"));
     /* Pressed by two people at once: one match. */
-    assert_contains(press(&chat, 0, "c1", data, ADMIN_NO)->list[1].html, "<b>Player 1</b> 1:3 <b>Player 0</b>");
+    assert_contains(press(&chat, 0, "c1", data, ADMIN_NO)->list[1].html, "<b>Player 0</b> 3:1 Player 1");
     assert_int_equal(GAME_EDIT, chat.output.list[1].kind);
     assert_contains(press(&chat, 1, "c2", data, ADMIN_NO)->list[0].html, "was answered");
     assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
@@ -309,7 +353,7 @@ TEST(game_undo_by_command_reply_and_button)
     say(&chat, 0, "/match @p0 @p1 3 2");
     say(&chat, 0, "/match @p0 @p1 3 0");
     assert_contains(run(&chat, reply)->list[0].html, "<s>Player 0 3:1 Player 1</s>");
-    assert_contains(chat.output.list[0].html, "computed again: 2");
+    assert_contains(chat.output.list[0].html, "recalculated: 2");
     assert_contains(run(&chat, reply)->list[0].html, "<s>Player 0 3:1 Player 1</s>");
     reply.reply_reference = NULL, reply.message_id = 51;
     assert_contains(run(&chat, reply)->list[0].html, "Reply to my message");
@@ -325,6 +369,113 @@ TEST(game_undo_by_command_reply_and_button)
     press(&chat, 2, "b1", "undo:4", ADMIN_YES);
     assert_contains(press(&chat, 2, "b2", "undo:4", ADMIN_YES)->list[0].html, "already undone");
     assert_int_equal(1500, (int)rating_fixture_rating(chat.fixture, 0));
+    chat_done(&chat);
+}
+
+/* The words look like a target, so the last match of the group is not what is meant. */
+TEST(game_undo_refuses_words)
+{
+    Chat chat = chat_new(3);
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    say(&chat, 2, "/match @p0 @p2 3 1");
+    assert_contains(say(&chat, 0, "/undo @p1"), "Reply to my message");
+    assert_contains(say(&chat, 0, "/undo 1"), "Reply to my message");
+    assert_contains(say(&chat, 0, "/undo last match"), "Reply to my message");
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match where undone_at is null"));
+    assert_contains(say(&chat, 0, "/undo help"), "24 hours");
+    chat_done(&chat);
+}
+
+/* Without the first match player 0 gains by the second one the point that the first one gave. */
+TEST(game_undo_lists_only_ratings_that_changed)
+{
+    Chat        chat = chat_new(3);
+    const char *text;
+
+    rating_fixture_set(chat.fixture, "k_factor", "1");
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    say(&chat, 0, "/match @p0 @p2 3 1");
+    text = run(&chat, (GameInput){.kind            = GAME_MESSAGE,
+                                  .from            = &chat.users[0],
+                                  .text            = "/undo",
+                                  .is_reply        = true,
+                                  .reply_reference = "match:1",
+                                  .message_id      = 50})
+               ->list[0]
+               .html;
+    assert_null(strstr(text, "Player 0:"));
+    assert_contains(text, "Player 1: 1499 → <b>1500</b>");
+    assert_contains(text, "Player 2: 1500 → <b>1499</b>");
+    assert_contains(text, "Later matches recalculated: 1. Ratings changed: 2.");
+    chat_done(&chat);
+}
+
+/* The edit of the message may come late, or be refused. */
+TEST(game_undo_by_button_says_so_in_its_toast)
+{
+    Chat chat = chat_new(2);
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    press(&chat, 0, "a", "undo:1", ADMIN_NO);
+    assert_int_equal(GAME_TOAST, chat.output.list[0].kind);
+    assert_string_equal("↩️ Undone", chat.output.list[0].html);
+    assert_true(chat.output.list[0].is_brief);
+    assert_false(press(&chat, 0, "b", "undo:1", ADMIN_NO)->list[0].is_brief);
+    chat_done(&chat);
+}
+
+/* Every Russian group has two Sashas. */
+TEST(game_tells_players_of_one_name_apart)
+{
+    Chat chat = chat_new(4);
+
+    for (int i = 0; i < 3; i++)
+        chat.users[i].name = "Саша";
+    chat.users[1].name     = "Са\u200bша\u200d"; /* looks the same */
+    chat.users[2].username = NULL;
+    for (int i = 0; i < 3; i++)
+        say(&chat, i, "/top");
+    assert_contains(say(&chat, 0, "/match @p0 @p1 3 1"), "Саша (@\u2060p0)</b> 3:1 Саша (@\u2060p1)");
+    assert_contains(run(&chat, (GameInput){.kind       = GAME_MESSAGE,
+                                           .from       = &chat.users[0],
+                                           .reply_to   = &chat.users[2],
+                                           .is_reply   = true,
+                                           .text       = "/match 3 1",
+                                           .message_id = 90})
+                        ->list[0]
+                        .html,
+                    "3:1 Саша (…0002)");
+    assert_contains(say(&chat, 0, "/top"), "Саша (@\u2060p1)");
+    assert_contains(say(&chat, 0, "/me"), "Саша (@\u2060p0)");
+    assert_contains(say(&chat, 0, "/history"), "Саша (@\u2060p0) 3:1 Саша (…0002)");
+    assert_contains(say(&chat, 0, "/history @p1"), "Саша (@\u2060p1) 1:3 Саша (@\u2060p0)");
+    assert_contains(say(&chat, 0, "/h2h @p1"), "Саша (@\u2060p0)");
+    assert_contains(say(&chat, 0, "/undo"), "<s>Саша (@\u2060p0) 3:1 Саша (…0002)</s>");
+    assert_contains(say(&chat, 3, "/match @p3 @p1 1 0"), "<b>Player 3</b> 1:0 Саша (@\u2060p1)");
+    chat_done(&chat);
+}
+
+/* A name is a text that its user chooses: it links, pings, commands and turns nothing in the bot's messages. */
+TEST(game_names_are_only_text)
+{
+    Chat chat = chat_new(6);
+
+    chat.users[0].name = "https://evil.example/win";
+    chat.users[1].name = "/undo @ann #x";
+    chat.users[2].name = "An\u202En\u2067\u200F"; /* right to left */
+    chat.users[3].name = " \u200B\u3164\u00AD\n";
+    chat.users[4].name = "A\tB\u2028C";
+    chat.users[5].name = "\u2800", chat.users[5].username = NULL;
+    for (int i = 0; i < 6; i++)
+        say(&chat, i, "/top");
+    assert_contains(
+        say(&chat, 0, "/match @p0 @p1 3 1"),
+        "<b>https:\u2060/\u2060/\u2060evil.\u2060example/\u2060win</b> 3:1 /\u2060undo @\u2060ann #\u2060x\n");
+    assert_contains(say(&chat, 2, "/match @p2 @p3 3 1"), "<b>Ann</b> 3:1 @\u2060p3\n");
+    assert_contains(say(&chat, 4, "/match @p4 @p3 3 1"), "<b>A B C</b> 3:1");
+    assert_contains(say(&chat, 5, "/me"), "5000000005 has not");
+    assert_contains(say(&chat, 0, "/stats @x.t.me/evil"), "<code>@x.t.me/evil</code>");
     chat_done(&chat);
 }
 
@@ -346,6 +497,14 @@ TEST(game_pages_of_the_ranking)
     assert_contains(press(&chat, 0, "b", "top:20", ADMIN_NO)->list[1].html, "(21–24 of 24)");
     assert_contains(press(&chat, 0, "c", "top:500", ADMIN_NO)->list[1].html, "(1–10 of 24)");
     assert_contains(say(&chat, 0, "/ranking 21"), "(21–24 of 24)");
+    /* Twelve share the first place, twelve the thirteenth, on whichever page they are. */
+    assert_contains(say(&chat, 0, "/ranking 11"), "\n🥇 Player 20 -");
+    assert_contains(chat.output.list[0].html, "\n13. Player 1 -");
+    assert_contains(chat.output.list[0].html, "\n13. Player 15 -");
+    assert_contains(say(&chat, 0, "/ranking 14"), "\n13. Player 3 -");
+    assert_contains(say(&chat, 3, "/me"), "Place: 13");
+    assert_contains(say(&chat, 2, "/match @p0 @p2 1 0"), "place 1");
+    assert_contains(say(&chat, 2, "/ranking 2"), "\n🥈 Player 4 -");
     chat_done(&chat);
 }
 
@@ -382,15 +541,95 @@ TEST(game_draws_a_chart_and_exports)
     output = run(&chat, input);
     assert_int_equal(GAME_PHOTO, output->list[0].kind);
     assert_memory_equal("\x89PNG", output->list[0].file, 4);
+    for (int i = 0; i < GAME_CHARTS - 1; i++)
+        assert_int_equal(GAME_PHOTO, run(&chat, input)->list[0].kind);
+    assert_contains(run(&chat, input)->list[0].html, "at most 5 charts a minute");
     input.text = "/export", input.message_id = 91;
     output = run(&chat, input);
     assert_int_equal(2, output->count);
     assert_int_equal(GAME_DOCUMENT, output->list[0].kind);
     assert_string_equal("matches.csv", output->list[0].file_name);
+    assert_contains(output->list[0].file, "\xEF\xBB\xBFmatch,");
     assert_contains(output->list[0].file, "\"'=cmd(\"\"x\"\"), y\"");
-    assert_contains(
-        output->list[1].file,
-        "place,player,username,rating,deviation,games,change_7_days\r\n1,\"Player 0\",\"p0\",1531,350,2,31");
+    assert_contains(output->list[1].file,
+                    "\xEF\xBB\xBFplace,player,username,rating,deviation,games,change_7_days\r\n1,\"Player "
+                    "0\",\"p0\",1531,,2,31");
+    assert_contains(output->list[1].file, "\r\n2,\"");
+    rating_fixture_set(chat.fixture, "system", "glicko2");
+    database_exec(chat.fixture->db, "delete from rating.usage");
+    input.message_id = 92;
+    assert_contains(run(&chat, input)->list[1].file, "1531,350,2,31");
+    chat_done(&chat);
+}
+
+/* Which day it was is decided by PostgreSQL's data about time zones. */
+TEST(game_shows_dates_in_the_time_zone_of_the_group)
+{
+    Chat      chat  = chat_new(2);
+    GameInput input = {.kind = GAME_MESSAGE, .from = &chat.users[0], .admin = ADMIN_YES, .message_id = 500};
+    static const struct {
+        const char *text, *answer;
+    } rows[] = {
+        {"/settings timezone",              "<code>timezone</code> = <b>UTC</b> - time zone of dates"         },
+        {"/settings timezone moscow",       "timezone = Europe/Moscow"                                        },
+        {"/settings timezone Mars/Olympus", "timezone cannot be <code>Mars/Olympus</code>: time zone of dates"},
+        {"/settings timezone posix/Zulu",   "cannot be"                                                       },
+        {"/settings",                       "<code>timezone</code> = <b>Europe/Moscow</b>"                    },
+        {"/history",                        "02.03.2027  Player"                                              },
+        {"/history @p0",                    "02.03.2027  Player"                                              },
+        {"/h2h @p0 @p1",                    "Last match: 02.03.2027"                                          },
+        {"/settings timezone utc",          "timezone = UTC"                                                  },
+        {"/history",                        "01.03.2027  Player"                                              },
+    };
+
+    rating_fixture_play(chat.fixture, 0, 1, 1, 0);
+    database_exec(chat.fixture->db, "update rating.match set played_at = '2027-03-01 22:30 UTC'");
+    database_exec(chat.fixture->db, "update rating.history set played_at = '2027-03-01 22:30 UTC'");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        input.text = rows[i].text, input.message_id++;
+        assert_contains(run(&chat, input)->list[0].html, rows[i].answer);
+    }
+    input.text = "/chart", input.message_id++;
+    assert_contains(run(&chat, input)->list[0].html, "Ratings over time (UTC)");
+    /* A zone that this server does not know, as after a restore. */
+    database_exec(chat.fixture->db, "update rating.groups set timezone = 'Mars/Olympus'");
+    assert_contains(say(&chat, 0, "/history"), "01.03.2027  Player");
+    chat_done(&chat);
+}
+
+static const char *topic_url(int64_t chat_id, int64_t topic, Arena *arena)
+{
+    assert_true(chat_id == FIXTURE_CHAT);
+    return arena_print(arena, "https://example.org/%d", (int)topic);
+}
+
+TEST(game_greets_the_group_that_it_was_added_to)
+{
+    Chat              chat   = chat_new(1);
+    const GameOutput *output = run(&chat, (GameInput){.kind = GAME_ADDED, .chat_id = -79, .language = "ru"});
+
+    assert_int_equal(1, output->count);
+    assert_contains(output->list[0].html, "Я веду рейтинг этой группы");
+    assert_int_equal(0, run(&chat, (GameInput){.kind = GAME_ADDED, .chat_id = 79, .is_private = true})->count);
+    chat_done(&chat);
+}
+
+/* The message about the match shows it as won otherwise, with a button that undoes nothing. */
+TEST(game_undo_edits_the_message_about_the_match)
+{
+    Chat              chat = chat_new(2);
+    const GameOutput *output;
+    const char       *reference;
+
+    run(&chat,
+        (GameInput){.kind = GAME_MESSAGE, .from = &chat.users[0], .text = "/match @p0 @p1 3 1", .message_id = 90});
+    reference = chat.output.list[0].reference;
+    output = run(&chat, (GameInput){.kind = GAME_MESSAGE, .from = &chat.users[0], .text = "/undo", .message_id = 91});
+    assert_int_equal(2, output->count);
+    assert_int_equal(GAME_SAY, output->list[0].kind);
+    assert_int_equal(GAME_EDIT_ABOUT, output->list[1].kind);
+    assert_string_equal(reference, output->list[1].reference);
+    assert_string_equal("↩️ Undone: <s>Player 0 3:1 Player 1</s>", output->list[1].html);
     chat_done(&chat);
 }
 
@@ -404,6 +643,14 @@ TEST(game_settings_are_for_admins_and_apply_from_now_on)
         {"/settings",               "Id of this group, for operators: <code>-"                           },
         {"/settings",               "<code>k</code> = <b>32</b>"                                         },
         {"/settings k 10",          "k = 10"                                                             },
+        {"/settings k",             "<code>k</code> = <b>10</b> - points at stake"                       },
+        {"/settings k 24 5",        "A setting has one value: <code>/settings k 24</code>"               },
+        {"/settings color",         "There is no setting <code>color</code>"                             },
+        {"/settings margin вкл", "margin = on"                                                        },
+        {"/settings margin off",    "margin = off"                                                       },
+        {"/settings undo 0",        "undo = 0"                                                           },
+        {"/undo help",              "only admins can undo"                                               },
+        {"/settings undo 24",       "undo = 24"                                                          },
         {"/settings k 401",         "k cannot be <code>401</code>"                                       },
         {"/settings k ten",         "k cannot be <code>ten</code>"                                       },
         {"/settings color red",     "There is no setting <code>color</code>"                             },
@@ -426,6 +673,12 @@ TEST(game_settings_are_for_admins_and_apply_from_now_on)
     assert_contains(run(&chat, input)->list[0].html, "в другой теме");
     input.topic = 0, input.message_id++;
     assert_contains(run(&chat, input)->list[0].html, "в другой теме");
+    input.topic_url = topic_url, input.message_id++;
+    assert_contains(run(&chat, input)->list[0].html, "в <a href=\"https://example.org/7\">другой теме</a> этой");
+    input.text = "/settings matches", input.message_id++;
+    assert_contains(run(&chat, input)->list[0].html, "<b><a href=\"https://example.org/7\">тема</a></b>");
+    input.text = "/match @p0 @p1 3 1", input.topic_url = NULL;
+    database_exec(chat.fixture->db, "delete from rating.usage");
     input.topic = 7, input.message_id++;
     assert_contains(run(&chat, input)->list[0].html, "(+5), место 1");
     input.text = "/match @p0 @p1 1 1", input.message_id++;
@@ -450,6 +703,11 @@ TEST(game_limits_commands_of_a_user)
     for (int i = 0; i < GAME_PER_USER + 5; i++)
         said += say(&chat, 0, "/top")[0] != '\0';
     assert_int_equal(GAME_PER_USER + 1, said); /* the first one beyond is answered, the others are not */
+    /* A match that is refused is never refused in silence. */
+    for (int i = 0; i < 3; i++)
+        assert_contains(say(&chat, 0, "/match @p0 @p1 3 1"), "was not registered");
+    assert_contains(press(&chat, 0, "a", "again:1", ADMIN_NO)->list[0].html, "was not registered");
+    assert_int_equal(0, press(&chat, 0, "b", "top:10", ADMIN_NO)->count);
     assert_contains(say(&chat, 1, "/top"), "Nobody has played yet");
     database_exec(chat.fixture->db, "update rating.usage set at = at - interval '61 seconds'");
     assert_contains(say(&chat, 0, "/top"), "Nobody has played yet");
@@ -480,7 +738,7 @@ TEST(game_limits_are_settings_and_hold_for_forwarded_commands_and_private_chats)
         forward.message_id = alone.message_id = ++chat.message_id;
         assert_int_equal(i < 3, run(&chat, forward)->count);
         if (i == 2)
-            assert_contains(chat.output.list[0].html, "too much for me");
+            assert_contains(chat.output.list[0].html, "Too many commands");
         assert_int_equal(i < 3, run(&chat, alone)->count);
     }
     alone.chat_id = 6, alone.from = &chat.users[1]; /* another user is not held up */
@@ -516,7 +774,7 @@ TEST(game_limits_and_times_of_a_backlog_are_those_of_its_messages)
         run(&chat, input);
     }
     input.message_id = ++chat.message_id;
-    assert_contains(run(&chat, input)->list[0].html, "too much for me");
+    assert_contains(run(&chat, input)->list[0].html, "Too many commands");
     chat_done(&chat);
 }
 
@@ -697,7 +955,7 @@ TEST(game_remembers_names_from_every_message)
 
     assert_contains(say(&chat, 0, "/match @p0 @carol 3 1"), "I do not know @carol");
     run(&chat, (GameInput){.kind = GAME_MESSAGE, .from = &carol, .text = "hi", .message_id = 900});
-    assert_contains(say(&chat, 0, "/match @p0 @CAROL 3 1"), "<b>&lt;b&gt;Carol&lt;/b&gt; &amp; co</b>");
+    assert_contains(say(&chat, 0, "/match @p0 @CAROL 3 1"), "3:1 &lt;b&gt;Carol&lt;/\u2060b&gt; &amp; co\n");
     /* Known from another group only. */
     run(&chat, (GameInput){
                    .kind       = GAME_MESSAGE,
@@ -715,7 +973,7 @@ TEST(game_remembers_names_from_every_message)
                    .date_s     = 1800000100,
                    .message_id = 901
     });
-    assert_contains(say(&chat, 0, "/match @p0 @carol 3 1"), "<b>Eve</b>");
+    assert_contains(say(&chat, 0, "/match @p0 @carol 3 1"), "3:1 Eve\n");
     assert_contains(say(&chat, 0, "/stats @carol"), "<b>Eve</b>");
     chat_done(&chat);
 }
@@ -806,7 +1064,7 @@ TEST(game_says_why_it_failed)
     assert_true(game_failed(&input, &conflict, arena, &output));
     assert_contains(output.list[0].html, "send it again");
     assert_true(game_failed(&input, &outage, arena, &output));
-    assert_contains(output.list[0].html, "is kept and will be done");
+    assert_contains(output.list[0].html, "is saved and will run");
     assert_true(game_failed(&input, &internal, arena, &output));
     assert_contains(output.list[0].html, "Nothing was changed");
     input.text = "hi";
@@ -902,7 +1160,7 @@ TEST(game_matches_of_many_groups_take_as_many_statements_as_one)
     many.inputs[2].text       = "/match @p1 @p0 1 0";
     many_run(&chat, &many, OK);
     assert_contains(many.outputs[0].list[0].html, "minute");
-    assert_contains(many.outputs[2].list[0].html, "<b>Player 1</b> 1:0 <b>Player 0</b>");
+    assert_contains(many.outputs[2].list[0].html, "<b>Player 1</b> 1:0 Player 0");
     assert_contains(many.outputs[3].list[0].html, "<b>1516</b> (+16)");
     assert_int_equal(2 + GROUPS, rating_fixture_count(chat.fixture, "match"));
     chat_done(&chat);

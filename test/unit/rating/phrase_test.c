@@ -71,6 +71,32 @@ TEST(phrase_values_are_put_in)
 }
 
 /* Limits of command menus: 1 to 32 characters, descriptions of 1 to 256. */
+TEST(phrase_numbers_have_their_forms)
+{
+    static const struct {
+        int number, english, russian;
+    } rows[] = {
+        {1,   0, 0},
+        {2,   2, 1},
+        {4,   2, 1},
+        {5,   2, 2},
+        {11,  2, 2},
+        {12,  2, 2},
+        {21,  2, 0},
+        {22,  2, 1},
+        {100, 2, 2},
+        {111, 2, 2},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_int_equal(PHRASE_STATS_WON_ONE + rows[i].english,
+                         phrase_of_number(LANGUAGE_EN, PHRASE_STATS_WON_ONE, rows[i].number));
+        assert_int_equal(PHRASE_STATS_WON_ONE + rows[i].russian,
+                         phrase_of_number(LANGUAGE_RU, PHRASE_STATS_WON_ONE, rows[i].number));
+    }
+    assert_string_equal("Серия: {0} победы", phrase_text(LANGUAGE_RU, PHRASE_STATS_WON_FEW));
+}
+
 TEST(phrase_commands_have_descriptions_in_both_languages)
 {
     for (const AskCommand *row = ask_commands; row->command; row++) {

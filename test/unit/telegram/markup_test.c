@@ -9,6 +9,16 @@
 
 #define SMILE "\xf0\x9f\x98\x80"
 
+TEST(topics_of_supergroups_have_addresses)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+
+    assert_string_equal("https://t.me/c/1234567890/7", telegram_topic_url(INT64_C(-1001234567890), 7, arena));
+    assert_string_equal("https://t.me/c/1234567890/1", telegram_topic_url(INT64_C(-1001234567890), 0, arena));
+    assert_null(telegram_topic_url(-1001, 7, arena));
+    assert_null(telegram_topic_url(5, 7, arena));
+}
+
 TEST(markup_escapes_html)
 {
     scoped_text Text text = {0};

@@ -167,3 +167,24 @@ TEST(intake_stores_each_update_once)
     assert_int_equal(1, database_get_i64(fixture.db, "select count(*) from pawl.command where order_key is null"));
     fixture_free(&fixture);
 }
+
+/* Telegram sorts them; servers that do not must not turn a chat's matches round. */
+TEST(intake_stores_updates_in_the_order_of_their_ids)
+{
+    Fixture        fixture = fixture_new(1000);
+    TelegramIntake intake  = {.pool = fixture.pool, .bot_id = 424242};
+    const char    *json    = "[{\"update_id\": 9, \"message\": {\"chat\": {\"id\": -3}}}, "
+                             "{\"update_id\": 7, \"message\": {\"chat\": {\"id\": -3}}}, {}, "
+                             "{\"update_id\": 8, \"message\": {\"chat\": {\"id\": -3}}}]";
+    int64_t        last;
+    int            count;
+    Error          error = {0};
+
+    assert_ok(telegram_intake_many(&intake, json, deadline_in_ms(20000), fixture.arena, &count, &last, &error));
+    assert_int_equal(4, count);
+    assert_int_equal(9, last);
+    assert_int_equal(
+        789, database_get_i64(fixture.db,
+                              "select string_agg(payload->>'update_id', '' order by id)::bigint from pawl.command"));
+    fixture_free(&fixture);
+}

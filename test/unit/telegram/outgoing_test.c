@@ -29,7 +29,7 @@ TEST(outgoing_survives_its_payload)
     const char      *payload;
 
     assert_ok(telegram_outgoing_write(&item, arena, &payload, &error));
-    assert_ok(telegram_outgoing_read("send", payload, arena, &read, &error));
+    assert_ok(telegram_outgoing_read("send", payload, NULL, arena, &read, &error));
     assert_true(read.method == TELEGRAM_SEND && read.chat_id == item.chat_id && read.thread_id == 7 &&
                 read.reply_to == 9);
     assert_string_equal(item.html, read.html);
@@ -54,7 +54,7 @@ TEST(outgoing_keeps_files_byte_for_byte)
         .method = TELEGRAM_PHOTO, .chat_id = 5, .file = bytes, .file_size = sizeof bytes, .file_name = "chart.png"};
 
     assert_ok(telegram_outgoing_write(&item, arena, &payload, &error));
-    assert_ok(telegram_outgoing_read("photo", payload, arena, &read, &error));
+    assert_ok(telegram_outgoing_read("photo", payload, NULL, arena, &read, &error));
     assert_int_equal(sizeof bytes, read.file_size);
     assert_memory_equal(bytes, read.file, sizeof bytes);
 }
@@ -86,7 +86,7 @@ TEST(outgoing_refuses_what_no_server_takes)
     TelegramOutgoing read;
     Error            error = {0};
 
-    assert_code(ERR_INVALID, telegram_outgoing_read("mail", "{}", arena, &read, &error));
-    assert_code(ERR_INVALID, telegram_outgoing_read("send", "{\"chat_id\": 5}", arena, &read, &error));
-    assert_code(ERR_INVALID, telegram_outgoing_read("send", "[", arena, &read, &error));
+    assert_code(ERR_INVALID, telegram_outgoing_read("mail", "{}", NULL, arena, &read, &error));
+    assert_code(ERR_INVALID, telegram_outgoing_read("send", "{\"chat_id\": 5}", NULL, arena, &read, &error));
+    assert_code(ERR_INVALID, telegram_outgoing_read("send", "[", NULL, arena, &read, &error));
 }

@@ -246,7 +246,7 @@ TEST(update_is_stored_without_what_is_not_needed)
     static const char *const whole[] = {
         "{\"update_id\":7,\"message\":{\"message_id\":5," CHAT ",\"text\":\" /me\",\"entities\":[]}}",
         "{\"update_id\":7,\"callback_query\":{\"id\":\"1\",\"data\":\"top:0\",\"message\":{\"message_id\":5," CHAT
-        ",\"text\":\"x\"}}}",
+        ",\"reply_markup\":{\"inline_keyboard\":[[{\"callback_data\":\"top:0\"}]]}}}}",
         "{\"update_id\":7,\"my_chat_member\":{" CHAT ",\"new_chat_member\":{\"status\":\"left\"}}}",
     };
 
@@ -265,6 +265,22 @@ TEST(update_is_stored_without_what_is_not_needed)
                ",\"text\":\"secret\",\"reply_to_message\":{\"message_id\":3,\"text\":\"older\"}}}}",
                "{\"update_id\":7,\"message\":{\"message_id\":5," CHAT
                ",\"text\":\"/match 3 1\",\"reply_to_message\":{\"message_id\":4," CHAT "}}}");
+    /* Of a command only what is read: not what it quotes, or answers in another chat. */
+    reduces_to("{\"update_id\":7,\"message\":{\"message_id\":5," CHAT
+               ",\"caption\":\"/match 3 1\",\"caption_entities\":[],\"quote\":{\"text\":\"secret\"},"
+               "\"external_reply\":{\"origin\":{\"sender_user\":{\"id\":9}}},\"photo\":[{\"file_id\":\"f\"}]}}",
+               "{\"update_id\":7,\"message\":{\"message_id\":5," CHAT
+               ",\"caption\":\"/match 3 1\",\"caption_entities\":[]}}");
+    reduces_to("{\"update_id\":7,\"callback_query\":{\"id\":\"1\",\"from\":{\"id\":11},\"data\":\"top:0\","
+               "\"chat_instance\":\"9\",\"message\":{\"message_id\":5," CHAT
+               ",\"text\":\"secret\",\"reply_to_message\":{\"message_id\":4," CHAT ",\"text\":\"secret\"}}}}",
+               "{\"update_id\":7,\"callback_query\":{\"id\":\"1\",\"from\":{\"id\":11},\"data\":\"top:0\","
+               "\"message\":{\"message_id\":5," CHAT ",\"reply_to_message\":{\"message_id\":4," CHAT "}}}}");
+    reduces_to("{\"update_id\":7,\"chat_member\":{" CHAT ",\"date\":3,\"invite_link\":{\"name\":\"secret\"},"
+               "\"new_chat_member\":{\"user\":{\"id\":4},\"status\":\"restricted\",\"is_member\":true,\"custom_title\":"
+               "\"secret\"}}}",
+               "{\"update_id\":7,\"chat_member\":{" CHAT ",\"date\":3,"
+               "\"new_chat_member\":{\"user\":{\"id\":4},\"status\":\"restricted\",\"is_member\":true}}}");
     reduces_to("{\"update_id\":7,\"edited_message\":{\"message_id\":5," CHAT ",\"text\":\"/match 3 1\"}}",
                "{\"update_id\":7,\"edited_message\":{\"message_id\":5," CHAT "}}");
     reduces_to("{\"update_id\":7,\"poll\":{\"question\":\"secret\"}}", "{\"update_id\":7}");

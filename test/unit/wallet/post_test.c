@@ -180,7 +180,8 @@ TEST(wallet_post_many_has_a_verdict_for_each_and_one_for_twins)
         list[i]         = &items[i];
         items[i].txn_id = i < 3 ? ledger_fixture_key(fixture) : items[0].txn_id;
     }
-    assert_ok(wallet_post_many(fixture->pool, soon(), fixture->arena, list, 5, /* atomic= */ false, &refused, &error));
+    assert_ok(
+        wallet_post_many(fixture->pool, soon(), 0, fixture->arena, list, 5, /* atomic= */ false, &refused, &error));
     assert_int_equal(refused, 1);
     assert_int_equal(items[0].code, OK);
     assert_int_equal(items[1].code, ERR_CONFLICT);
@@ -210,7 +211,8 @@ TEST(wallet_post_many_atomic_takes_everything_back)
         list[i]         = &items[i];
         items[i].txn_id = ledger_fixture_key(fixture);
     }
-    assert_ok(wallet_post_many(fixture->pool, soon(), fixture->arena, list, 3, /* atomic= */ true, &refused, &error));
+    assert_ok(
+        wallet_post_many(fixture->pool, soon(), 0, fixture->arena, list, 3, /* atomic= */ true, &refused, &error));
     assert_int_equal(refused, 1);
     for (int i = 0; i < 3; i++)
         assert_int_equal(items[i].code, ERR_CONFLICT);
@@ -220,7 +222,8 @@ TEST(wallet_post_many_atomic_takes_everything_back)
     assert_int_equal(ledger_fixture_balance(fixture, "ann"), 100);
 
     items[1].amount = 40;
-    assert_ok(wallet_post_many(fixture->pool, soon(), fixture->arena, list, 3, /* atomic= */ true, &refused, &error));
+    assert_ok(
+        wallet_post_many(fixture->pool, soon(), 0, fixture->arena, list, 3, /* atomic= */ true, &refused, &error));
     assert_int_equal(refused, -1);
     assert_int_equal(ledger_fixture_balance(fixture, "ann"), 1);
 }
@@ -243,7 +246,8 @@ TEST(wallet_post_many_atomic_takes_twins_back_as_well)
         items[i].txn_id = i == 2 ? items[1].txn_id : i == 4 ? items[0].txn_id : ledger_fixture_key(fixture);
     }
     assert_int_equal(ledger_fixture_post(fixture, &items[0]), OK);
-    assert_ok(wallet_post_many(fixture->pool, soon(), fixture->arena, list, 5, /* atomic= */ true, &refused, &error));
+    assert_ok(
+        wallet_post_many(fixture->pool, soon(), 0, fixture->arena, list, 5, /* atomic= */ true, &refused, &error));
     assert_int_equal(refused, 3);
     static const ErrorCode wanted[] = {OK, ERR_CONFLICT, ERR_CONFLICT, ERR_CONFLICT, OK};
     for (int i = 0; i < 5; i++) {
@@ -262,10 +266,11 @@ TEST(wallet_post_many_refuses_what_is_too_much)
     int                                        refused;
     Error                                      error = {0};
 
-    assert_code(ERR_LIMIT, wallet_post_many(fixture->pool, soon(), fixture->arena, list, 0, false, &refused, &error));
-    assert_code(ERR_LIMIT, wallet_post_many(fixture->pool, soon(), fixture->arena, list, WALLET_BATCH_MAX + 1, false,
+    assert_code(ERR_LIMIT,
+                wallet_post_many(fixture->pool, soon(), 0, fixture->arena, list, 0, false, &refused, &error));
+    assert_code(ERR_LIMIT, wallet_post_many(fixture->pool, soon(), 0, fixture->arena, list, WALLET_BATCH_MAX + 1, false,
                                             &refused, &error));
-    assert_code(ERR_LIMIT, wallet_post_many(fixture->pool, soon(), small, list, 8, false, &refused, &error));
+    assert_code(ERR_LIMIT, wallet_post_many(fixture->pool, soon(), 0, small, list, 8, false, &refused, &error));
     assert_contains(error.text, "too large");
 }
 

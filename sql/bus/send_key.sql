@@ -1,0 +1,99 @@
+-- send_key.sql - keys of senders: texts that become ids, and that count in all domains.
+--
+-- An id is unique in its domain: the same id in two domains is two commands. A key names one request of a sender. So a command
+-- that is sent under a key is refused if the key has been used in another domain (ADR 37). Commands and processes are apart: the order 17 may be a
+-- process and a command.
+-- Locks: an advisory lock per key until the end of the transaction. Its holder decides; the next sender sees what was committed.
+-- Errors: QU001 a key is empty or too long, or differs from the id.
+
+-- The id that a key becomes: itself if it is a UUID, else a hash of name and key (UUID version 8). The hash is part of the interface: with another one,
+-- repeats would be sent a second time.
+create or replace function pawl.key (p_key text, p_name text default session_user)
+  returns uuid
+  language plpgsql stable
+as $$
+declare
+  c_bytes_max constant integer := 200;
+  v_hash bytea;
+begin
+  if octet_length(p_key) not between 1 and c_bytes_max then
+    raise exception 'key must have 1 to % bytes, got %', c_bytes_max, octet_length(p_key) using errcode = 'QU001';
+  end if;
+  if p_name is null and p_key is not null then
+    raise exception 'name must not be null' using errcode = 'QU001';
+  end if;
+  if p_key ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' then
+    return p_key::uuid;
+  end if;
+  v_hash := substr(sha256('\x7061776c2073716c206b657900' /* pawl sql key, NUL */ || convert_to(p_name, 'UTF8') || '\x00' || convert_to(p_key, 'UTF8')), 1, 16);
+  v_hash := set_byte(set_byte(v_hash, 6, get_byte(v_hash, 6) & 15 | 128), 8, get_byte(v_hash, 8) & 63 | 128);
+  return encode(v_hash, 'hex')::uuid;
+end
+$$;
+
+-- The id of one command or process: of the key, or the one that is given, if any. p_field: what the message calls the id.
+create or replace function pawl.key_or_id (p_key text, p_id uuid, p_field text)
+  returns uuid
+  language plpgsql stable
+as $$
+declare
+  v_id uuid := pawl.key(p_key);
+begin
+  if v_id <> p_id then
+    raise exception 'key and % differ: give one of them', p_field using errcode = 'QU001';
+  end if;
+  return coalesce(v_id, p_id);
+end
+$$;
+
+-- The domain in which a key was used before, if not in this one; commands and processes apart. Null: in none.
+create or replace function pawl.key_elsewhere (p_domain text, p_id uuid)
+  returns text
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  return (
+    select nullif(n.name, p_domain)
+    from (select c.domain_id from pawl.command c where c.command_id = p_id
+          union all
+          select k.domain_id from pawl.kept_key k where k.command_id = p_id) u
+    cross join lateral (select n.name from pawl.domain_name n where n.id = u.domain_id limit 1) n
+    where starts_with(n.name, 'process:') = starts_with(p_domain, 'process:')
+    order by n.name = p_domain desc, n.name
+    limit 1);
+end
+$$;
+
+-- Lock the keys of a send. Returns those that are not to be sent: used in another domain before, or, with p_nowait, being used by another transaction.
+-- p_nowait waits 10 ms for each of at most five, and takes at most 500 keys, because each is a lock of PostgreSQL; the others are tried again.
+create or replace function pawl.send_keys (p_nowait boolean, p_domain text, p_ids uuid[], p_keyed boolean[])
+  returns uuid[]
+  language plpgsql
+as $$
+declare
+  c_keys_max constant integer := 500;
+  v_ids uuid[] := array(select distinct u.id from unnest(p_ids, p_keyed) u (id, keyed) where u.keyed order by u.id);
+  v_aside uuid[] := v_ids[c_keys_max + 1:];
+  v_waits integer := 0;
+  v_lock bigint;
+  v_id uuid;
+begin
+  foreach v_id in array v_ids[:c_keys_max] loop
+    v_lock := hashtextextended('pawl key ' || v_id, 0);
+    if p_nowait is not true then
+      perform pg_advisory_xact_lock(v_lock);
+    elsif not pg_try_advisory_xact_lock(v_lock) then
+      v_waits := v_waits + 1;
+      if v_waits <= 5 then
+        perform pg_sleep(0.01);
+      end if;
+      if v_waits > 5 or not pg_try_advisory_xact_lock(v_lock) then
+        v_aside := v_aside || v_id;
+      end if;
+    end if;
+  end loop;
+  -- In a new snapshot, which sees what the locks were waited for.
+  return v_aside || array(select u.id from unnest(v_ids[:c_keys_max]) u (id) where pawl.key_elsewhere(p_domain, u.id) is not null);
+end
+$$;

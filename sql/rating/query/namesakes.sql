@@ -1,0 +1,2 @@
+-- Users whose names others in their groups have too.
+select * from rating.namesakes($1, $2)

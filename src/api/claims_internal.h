@@ -1,0 +1,81 @@
+/*
+ * claims_internal.h - what the files of the claims over HTTP share; claims.h has the invariants.
+ *
+ *   claims.c        waits, claims, threads
+ *   claims_group.c  groups and their states
+ *   claims_poll.c   one statement per poll for all groups that wait
+ *
+ * Threads: all functions are called under the mutex.
+ */
+#ifndef API_CLAIMS_INTERNAL_H
+#define API_CLAIMS_INTERNAL_H
+
+#include "api/claims.h"
+#include "base/sync.h"
+#include "bus/waker.h"
+
+#define POLL_MS            200
+#define CLAIMS_THREADS_MAX 4
+
+typedef TAILQ_HEAD(WaitList, ClaimWait) WaitList;
+
+/* IDLE: without waiters. WAITING: in the order of poll_at. DUE: a thread takes it next. POLLED: a thread asks for it and others whether
+ * there is something to claim. BUSY: a thread claims for it. */
+typedef enum { GROUP_IDLE, GROUP_WAITING, GROUP_DUE, GROUP_POLLED, GROUP_BUSY, GROUP_STATE_COUNT } GroupState;
+
+struct ClaimGroup {
+    Arena      *arena; /* of the names */
+    const char *name, *domain;
+    Claimer    *claimer;
+    GroupState  state;
+    WaitList    waits;
+    Mono        poll_at;
+    bool        notified; /* while it was polled or busy */
+    Error       error;    /* why the last claim failed; code OK: it did not */
+    TAILQ_ENTRY(ClaimGroup) link;
+};
+typedef TAILQ_HEAD(GroupList, ClaimGroup) GroupList;
+
+/* Commands to be released. */
+typedef struct Undo Undo;
+struct Undo {
+    Arena          *arena;
+    ClaimedCommand *list;
+    int             count;
+    Undo           *next;
+};
+
+struct Claims {
+    Pool      *pool;
+    WakeMember local;
+    Mutex      mutex; /* guards the rest */
+    Cond       changed;
+    GroupList  groups[GROUP_STATE_COUNT];
+    int        idle_count;
+    int64_t    poll_ms;   /* from one poll to the next */
+    Mono       expire_at; /* no wait's time is over before */
+    int64_t    number_last;
+    Undo      *undo;
+    bool       stopping, ending;
+    int        thread_count;
+    pthread_t  threads[CLAIMS_THREADS_MAX];
+};
+
+/* claims_group.c */
+/* The group of the wait's domain and types; a new one is IDLE. */
+ClaimGroup *claim_group_find(Claims *claims, const ClaimWait *wait);
+void        claim_group_free(ClaimGroup *group);
+void        claim_group_move(Claims *claims, ClaimGroup *group, GroupState state);
+/* It has nothing to do right now: wait for the next poll, or be kept for its cursor. */
+void claim_group_settle(Claims *claims, ClaimGroup *group);
+void claim_group_notify(Claims *claims, ClaimGroup *group);
+/* It was busy or polled. again: there may be more to claim. */
+void claim_group_go_on(Claims *claims, ClaimGroup *group, bool again);
+
+/* claims_poll.c */
+/* When the first group is to be polled. */
+Deadline claims_poll_at(const Claims *claims);
+/* All that wait, at most CLAIMERS_MAX. Releases the mutex for the statement. */
+void claims_poll(Claims *claims);
+
+#endif

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""process_unexpected - a misspelled name of a response or of a domain is said, and a repeat gets the bytes of the first answer."""
+from pawl_test import Database, Pawl, main, test
+from process_helpers import cli, define, start, wait_status
+
+ASKED = {"type": "asked", "domain": "edge", "steps": [
+    {"name": "list", "each": "{{state.items}}", "steps": [{"name": "seen", "wait": {"response": "seen"}}]},
+    {"name": "approval", "wait": {"response": "approval"}}, {"name": "votes", "wait": {"response": "vote", "count": 2}}]}
+NONE = {"type": "none", "domain": "edge", "steps": [{"name": "rest", "sleep": "1h"}]}
+ANY = {"type": "any", "domain": "edge", "steps": [{"name": "until", "wait": {"until": "state.a and state.b"}}]}
+
+
+def signal(pawl, process, name, key, body=None):
+    return pawl.http("POST", f"/v1/processes/{process}/signals/{name}", body or {}, headers={"Idempotency-Key": key})
+
+
+def waiting(pawl, type_, state=None):
+    process = start(pawl, type_, state)
+    wait_status(pawl, process, "WAITING_FOR_ASYNC", "WAITING_FOR_RETRY")
+    return process
+
+
+def said(pawl, process, name, key, status, near=None, repeats=True):
+    """The verdict of a response in header and body; a repeat has the same bytes."""
+    answer = signal(pawl, process, name, key)
+    assert answer.status == 201 and answer.headers["pawl-status"] == status, answer
+    wanted = {"process_id": process, "name": name, "key": key, "status": status}
+    assert answer.json == {**wanted, "did_you_mean": near} if near else answer.json == wanted, answer
+    again = signal(pawl, process, name, key)
+    assert (again.status, again.body) == (201, answer.body), (answer, again)
+    assert again.headers["pawl-status"] == "REPEATED" and again.headers["idempotency-replayed"] == "true", again
+    return answer
+
+
+@test
+def a_response_that_no_wait_takes_is_stored_and_said():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        for definition in (ASKED, NONE, ANY):
+            define(pawl, definition)
+        process = waiting(pawl, "asked", {"items": []})
+        said(pawl, process, "aproval", "k1", "STORED_UNEXPECTED", "approval")
+        said(pawl, process, "paid", "k1", "STORED_UNEXPECTED")
+        # Names that a later wait takes, or one inside of an each, are expected.
+        said(pawl, process, "vote", "k1", "STORED")
+        said(pawl, process, "seen", "k1", "STORED")
+        said(pawl, process, "approval", "k1", "RESUMED")
+        wait_status(pawl, process, "WAITING_FOR_ASYNC")
+        said(pawl, process, "vote", "k2", "RESUMED")
+        wait_status(pawl, process, "COMPLETED")
+        said(pawl, process, "aproval", "k2", "LATE")
+        # What was answered stays: not what would be answered now.
+        assert signal(pawl, process, "aproval", "k1").json["status"] == "STORED_UNEXPECTED"
+        said(pawl, waiting(pawl, "none"), "any", "k", "STORED_UNEXPECTED")
+        said(pawl, waiting(pawl, "any"), "c", "k", "RESUMED")
+        said(pawl, start(pawl, "coded"), "whatever", "k", "STORED")
+
+
+@test
+def a_repeat_is_answered_the_same_after_a_move():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, ASKED)
+        process = waiting(pawl, "asked", {"items": []})
+        first = said(pawl, process, "aproval", "k", "STORED_UNEXPECTED", "approval")
+        define(pawl, {**ASKED, "steps": ASKED["steps"] + [{"name": "more", "wait": {"response": "aproval"}}]})
+        cli(pawl, "move", process, "--to", "2")
+        assert signal(pawl, process, "aproval", "k").body == first.body
+        said(pawl, process, "aproval", "k2", "STORED")
+
+
+@test
+def a_repeat_of_a_response_of_an_earlier_version_has_no_status():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        process = start(pawl, "coded")
+        said(pawl, process, "go", "k", "STORED")
+        db.rows("update pawl.process_response set verdict = null")
+        again = signal(pawl, process, "go", "k")
+        assert again.json == {"process_id": process, "name": "go", "key": "k"} and again.headers["pawl-status"] == "REPEATED", again
+
+
+@test
+def sql_and_the_command_line_say_it_too():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, ASKED)
+        define(pawl, NONE)
+        process, none = waiting(pawl, "asked", {"items": []}), waiting(pawl, "none")
+        assert db.rows(f"select pawl.signal('{process}', 'aproval', p_key => 'k') from generate_series(1, 2)") == ["STORED_UNEXPECTED", "REPEATED"]
+        many = f"array['{process}', '{process}']::uuid[], '{{vot,vote}}', array['1', '2']::jsonb[], '{{k,k}}'"
+        assert db.rows(f"select verdict from pawl.process_signal({many}) order by ord") == ["STORED_UNEXPECTED", "STORED"]
+        done = pawl.run("process", "signal", process, "apoval")
+        assert done.code == 0 and done.stdout == f"{process} STORED_UNEXPECTED\n", done
+        assert 'no wait of its definition takes "apoval", did you mean "approval"?' in done.stderr, done
+        done = pawl.run("process", "signal", process, "paid")
+        assert 'no wait of its definition takes "paid"; they take: approval seen vote' in done.stderr, done
+        assert 'no wait of its definition takes "paid": it has none' in pawl.run("process", "signal", none, "paid").stderr
+        done = pawl.run("process", "signal", process, "approval")
+        assert done.stdout == f"{process} RESUMED\n" and done.stderr == "", done
+
+
+@test
+def a_command_to_a_misspelled_domain_is_said():
+    with Database() as db, Pawl(db) as pawl:
+        done = pawl.run("send", "shop", "charge")
+        assert done.code == 0 and done.stderr == "", "there is no other one that could be meant"
+        assert pawl.run("send", "shop", "charge").stderr == ""
+        done = pawl.run("send", "shp", "charge")
+        assert done.code == 0 and done.stderr == 'note: nothing was sent to domain "shp" before, did you mean "shop"?\n', done
+        assert pawl.run("send", "shp", "charge").stderr == "", "it is known from now on"
+        done = pawl.run("send", "shopp", "charge", "--lines", stdin='{"n": 1}\n')
+        assert done.stdout == "1 sent\n" and 'did you mean "shop"?' in done.stderr, done
+        assert db.value("select count(*) from pawl.command") == "5"
+
+
+main()
