@@ -336,11 +336,11 @@ TEST(cluster_login_of_pawl_is_no_superuser_and_owns_what_the_superuser_made)
 /* A schema that is called like a login comes first in the default search_path of that login. */
 TEST(cluster_logins_of_pawl_use_no_operator_that_others_made)
 {
-    static const char *const trap = "create schema %1$s;"
-                                    "create function %1$s.trap (a oid, b regrole) returns boolean language plpgsql as "
-                                    "$$ begin raise exception 'code of app runs as %%', current_user; end $$;"
-                                    "create operator %1$s.= (leftarg = oid, rightarg = regrole, function = %1$s.trap);"
-                                    "create operator %1$s.<> (leftarg = oid, rightarg = regrole, function = %1$s.trap)";
+    static const char        trap[] = "create schema %1$s;"
+                                      "create function %1$s.trap (a oid, b regrole) returns boolean language plpgsql as "
+                                      "$$ begin raise exception 'code of app runs as %%', current_user; end $$;"
+                                      "create operator %1$s.= (leftarg = oid, rightarg = regrole, function = %1$s.trap);"
+                                      "create operator %1$s.<> (leftarg = oid, rightarg = regrole, function = %1$s.trap)";
     static const char *const compare =
         "select count(*) from pg_namespace where nspowner = 'app'::regrole and nspname = 'app'";
     const char *home    = home_new();
