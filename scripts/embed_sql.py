@@ -7,12 +7,13 @@
 What a file becomes depends on where it lies:
 
     MODULE/query/NAME.sql       const char sql_MODULE_NAME[], without the comment at its head
+    MODULE/tables.sql           a part of Migration 1, in the order of schema.txt, word for word
+    migrations/NNNN_NAME.sql    a Migration, numbered from 2 without gaps, word for word
     MODULE/NAME.sql             an SqlDefinition, in the order of schema.txt, word for word
-    migrations/NNNN_NAME.sql    a Migration, numbered from 1 without gaps, word for word
 
-schema.txt is the manifest of definitions: one path per line, # starts a comment. It exists because a view must come
-after the function it calls, and an order that is written down can be read. "PATH unless extension NAME" is a definition
-that is left out of databases where that extension is installed.
+schema.txt is the manifest of tables and definitions: one path per line, # starts a comment. It exists because a view
+must come after the function it calls, and an order that is written down can be read. "PATH unless extension NAME" is a
+definition that is left out of databases where that extension is installed.
 
 plan.txt has named profiles of planner settings; "set plan = NAME" in a definition stands for the settings of one.
 """
@@ -22,6 +23,7 @@ import sys
 from pathlib import Path
 
 MANIFEST = "schema.txt"
+TABLES = "tables.sql"
 PLANS = "plan.txt"
 PLAN_USE = re.compile(r"\bset plan = (\w+)")
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -63,23 +65,24 @@ def head_strip(text):
 
 
 def migrations_find(root):
-    """[(version, name, text)], refused unless the versions are 1, 2, 3 ..."""
-    found = []
+    """[(version, name, text)], refused unless the versions are 1, 2, 3 ... The first one is the tables of all modules."""
+    tables = [path for path, _ in manifest_check(root) if path.endswith("/" + TABLES)]
+    found = [(1, "tables", "\n".join((root / path).read_text(encoding="utf-8") for path in tables))] if tables else []
     for path in files_list(root):
         if path.parts[0] != "migrations":
             continue
         match = MIGRATION.fullmatch(path.stem)
         if len(path.parts) != 2 or not match:
-            raise SqlError(f'"{path}" is not named like "migrations/0001_name.sql"')
+            raise SqlError(f'"{path}" is not named like "migrations/0002_name.sql"')
         expected = len(found) + 1
         if int(match[1]) != expected:
-            raise SqlError(f'"{path}" should have number {expected:04}: migrations count from 1 without gaps')
+            raise SqlError(f'"{path}" should have number {expected:04}: migrations count from 2 without gaps')
         found.append((expected, match[2], (root / path).read_text(encoding="utf-8")))
     return found
 
 
-def definitions_find(root):
-    """[(path, text, extension or None)] in the order of the manifest, which must name each file exactly once."""
+def manifest_check(root):
+    """The entries of the manifest, which must name each file exactly once."""
     present = {path.as_posix() for path in files_list(root) if len(path.parts) == 2 and path.parts[0] != "migrations"}
     entries = manifest_read(root / MANIFEST)
     ordered = [path for path, _ in entries]
@@ -90,9 +93,14 @@ def definitions_find(root):
             raise SqlError(f'{MANIFEST} names "{path}" twice')
     for path in sorted(present.difference(ordered)):
         raise SqlError(f'"{path}" is missing from {MANIFEST}')
+    return entries
+
+
+def definitions_find(root):
+    """[(path, text, extension or None)] in the order of the manifest."""
     plans = plans_read(root / PLANS)
     return [(path, plans_expand(path, (root / path).read_text(encoding="utf-8"), plans), extension)
-            for path, extension in entries]
+            for path, extension in manifest_check(root) if not path.endswith("/" + TABLES)]
 
 
 def plans_read(path):

@@ -9,8 +9,11 @@ run_psql()
     psql --no-psqlrc --quiet --tuples-only --no-align --set=ON_ERROR_STOP=1 --dbname="$PAWL_TEST_URL" "$@"
 }
 
-files=(pg/query/migration_bootstrap_schema.sql pg/query/migration_bootstrap.sql migrations/*.sql)
-while read -r file; do files+=("$file"); done < <(sed 's/#.*//; s/ unless .*//; /^[[:space:]]*$/d' schema.txt)
+shopt -s nullglob
+mapfile -t listed < <(sed 's/#.*//; s/ unless .*//; /^[[:space:]]*$/d' schema.txt)
+mapfile -t tables < <(printf '%s\n' "${listed[@]}" | grep '/tables.sql$')
+mapfile -t definitions < <(printf '%s\n' "${listed[@]}" | grep -v '/tables.sql$')
+files=(pg/query/migration_bootstrap_schema.sql pg/query/migration_bootstrap.sql "${tables[@]}" migrations/*.sql "${definitions[@]}")
 for file in "${files[@]}"; do
     ../scripts/embed_sql.py --print . "$file" |
         PGOPTIONS='-c client_min_messages=warning' run_psql --single-transaction --file=- >/dev/null

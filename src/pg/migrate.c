@@ -124,9 +124,9 @@ static ErrorCode state_read(Tx *tx, State *ret_state, Error *reterr)
     return OK;
 }
 
-static bool applied_is_changed(const Applied *applied, const Migration *migration)
+static bool applied_is_other(const Applied *applied, const Migration *migration)
 {
-    return strcmp(applied->checksum, migration->checksum) != 0;
+    return strcmp(applied->name, migration->name) != 0 || strcmp(applied->checksum, migration->checksum) != 0;
 }
 
 /* Is the database's history a beginning of ours? */
@@ -134,22 +134,23 @@ static ErrorCode state_check(const State *state, const Schema *schema, Error *re
 {
     int newest = state->applied_count > 0 ? state->applied[state->applied_count - 1].version : 0;
 
-    if (newest > schema->migration_count)
-        return fail(reterr, ERR_CONFLICT, "database schema is at version %d, this pawl knows %d: run a newer pawl",
-                    newest, schema->migration_count);
-    for (int i = 0; i < state->applied_count; i++) {
+    for (int i = 0; i < state->applied_count && i < schema->migration_count; i++) {
         const Applied *applied = &state->applied[i];
 
         if (applied->version != i + 1)
             return fail(reterr, ERR_CONFLICT,
                         "migration %d was applied, but migration %d is missing from pawl.migration", applied->version,
                         i + 1);
-        if (applied_is_changed(applied, &schema->migrations[i]))
+        if (applied_is_other(applied, &schema->migrations[i]))
             return fail(
                 reterr, ERR_CONFLICT,
-                "migration %d \"%s\" was changed after it was applied: restore its text and add a new migration",
+                "migration %d \"%s\" of the database differs from this pawl's: run the pawl that applied it, or "
+                "use a new database",
                 applied->version, applied->name);
     }
+    if (newest > schema->migration_count)
+        return fail(reterr, ERR_CONFLICT, "database schema is at version %d, this pawl knows %d: run a newer pawl",
+                    newest, schema->migration_count);
     return OK;
 }
 
@@ -329,7 +330,7 @@ static MigrationStatus migration_status(const Migration *migration, const Applie
     MigrationStatus status = {.version = migration->version, .name = migration->name, .state = "pending"};
 
     if (applied) {
-        status.state      = applied_is_changed(applied, migration) ? "changed" : "applied";
+        status.state      = applied_is_other(applied, migration) ? "changed" : "applied";
         status.applied_at = applied->applied_at;
     }
     return status;

@@ -2,7 +2,8 @@
  * migrate.h - brings the schema to the version this binary was built with.
  *
  * Migrations (tables, indexes, data) are numbered from 1 without gaps, embedded in the binary, applied one transaction
- * each under the lock of that table, and remembered in pawl.migration with the checksum of their text. Definitions (functions
+ * each under the lock of pawl.migration, and remembered there with the checksum of their text. Migration 1 is the tables
+ * of a new database, sql/<module>/tables.sql together; sql/migrations/ has the later ones. Definitions (functions
  * and views, all `create or replace`) are the files of sql/<module>/ as they are now: they are applied together, in one
  * transaction, after the last migration, whenever their common checksum differs from the one remembered. So a function
  * has one text, not one per release. A definition that stands in for an extension is left out, and is not part of the
@@ -10,9 +11,9 @@
  *
  * A schema that is up to date is only read: then migrate_run() needs no lock and no more rights than a pod has.
  *
- * Refused with one sentence: a schema newer than the binary (ERR_CONFLICT), a migration whose text changed after it was
- * applied (ERR_CONFLICT), missing rights (ERR_DENIED), a server older than 15 (ERR_REFUSED), another process that migrates
- * until our deadline (ERR_BUSY).
+ * Refused with one sentence: a schema newer than the binary (ERR_CONFLICT), a migration whose text is not the one that
+ * was applied (ERR_CONFLICT), missing rights (ERR_DENIED), a server older than 15 (ERR_REFUSED), another process that
+ * migrates until our deadline (ERR_BUSY).
  * Threads and pods: any number may migrate at the same time; each migration is applied exactly once.
  */
 #ifndef PG_MIGRATE_H

@@ -127,6 +127,60 @@ TEST(migrate_by_eight_at_once_applies_each_once)
     assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.migration"));
 }
 
+/* As the first release after this one will do it: tables that exist and have rows are changed, by whichever pod comes first. */
+TEST(migrate_applies_version_2_to_a_database_of_version_1)
+{
+    scoped(database_free) TestDatabase *db      = database_new();
+    Migration                           both[2] = {
+        schema_embedded.migrations[0],
+        {2, "later", "2", "alter table pawl.task add column later integer; update pawl.task set later = 2;"}
+    };
+    Schema   later = schema_embedded;
+    Migrator migrators[THREADS];
+    Error    error = {0};
+
+    later.migrations      = both;
+    later.migration_count = 2;
+    database_exec(db, "insert into pawl.task values ('seal', gen_random_uuid(), now())");
+    for (int i = 0; i < THREADS; i++)
+        migrators[i] = (Migrator){.url = database_url(db), .schema = &later};
+    assert_int_equal(1, migrators_run(migrators, THREADS));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.task where name = 'seal' and later = 2"));
+    assert_int_equal(2, database_get_i64(db, "select max(version) from pawl.migration"));
+    {
+        scoped(pool_free) Pool *pool = pool_open(database_url(db));
+
+        assert_ok(migrate_check(pool, &later, soon(), &error));
+        assert_code(ERR_CONFLICT, migrate_check(pool, &schema_embedded, soon(), &error));
+    }
+    assert_string_equal("database schema is at version 2, this pawl knows 1: run a newer pawl", error.text);
+}
+
+/* Before the first release there were other migrations, and more of them. */
+TEST(migrate_refuses_a_database_of_an_unreleased_pawl_and_writes_nothing)
+{
+    static const char *const written =
+        "select (select count(*) from pg_class) + (select count(*) from pg_proc)"
+        " + (select count(*) from pawl.migration) + (select count(*) from pawl.definition)";
+    scoped(database_free) TestDatabase *db      = database_new();
+    scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
+    int                                 applied = 0;
+    Error                               error   = {0};
+
+    database_exec(db,
+                  "delete from pawl.migration; insert into pawl.migration (version, name, checksum)"
+                  " select n, case n when 1 then 'base' else 'more' end, repeat('0', 64) from generate_series(1, 53) n;"
+                  " update pawl.definition set checksum = repeat('0', 64)");
+    int64_t before = database_get_i64(db, written);
+
+    assert_code(ERR_CONFLICT, migrate_run(pool, &schema_embedded, soon(), &applied, &error));
+    assert_string_equal("migration 1 \"base\" of the database differs from this pawl's: run the pawl that applied it, "
+                        "or use a new database",
+                        error.text);
+    assert_code(ERR_CONFLICT, migrate_check(pool, &schema_embedded, soon(), &error));
+    assert_int_equal(before, database_get_i64(db, written));
+}
+
 TEST(migrate_refuses_a_schema_newer_than_the_binary)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();
@@ -156,8 +210,9 @@ TEST(migrate_refuses_a_text_changed_after_it_was_applied)
 
     assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
     assert_code(ERR_CONFLICT, migrate_run(pool, &(Schema){changed, 2, first_definitions, 1}, soon(), &applied, &error));
-    assert_string_equal(
-        "migration 2 \"row\" was changed after it was applied: restore its text and add a new migration", error.text);
+    assert_string_equal("migration 2 \"row\" of the database differs from this pawl's: run the pawl that applied it, "
+                        "or use a new database",
+                        error.text);
     assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.thing"));
 }
 
