@@ -24,17 +24,18 @@ MODULES = {
     "rating": "base pg bus",
     "client": "base",
     "telegram": "base pg bus client",
+    "bot": "base pg bus rating telegram",
     "http": "base",
     "ops": "base pg client",
-    "bench": "base pg bus process wallet rating client telegram app",
+    "bench": "base pg bus process wallet rating client telegram bot",
     "api": "base pg bus process wallet rating client telegram http ops",
-    "app": "base pg cluster bus process wallet rating client telegram http ops api",
+    "app": "base pg cluster bus process wallet rating client telegram bot http ops api",
     "lib": "base pg bus process wallet",
-    "cli": "base pg cluster bus process wallet rating client telegram http ops bench api app",
+    "cli": "base pg cluster bus process wallet rating client telegram bot http ops bench api app",
 }
 
 # What the tables and functions of a module are called.
-SQL_NAMES = {"process": r"\bpawl\.process", "telegram": r"\bpawl\.telegram", "wallet": r"\bwallet\.", "rating": r"\brating\."}
+SQL_NAMES = {"process": r"\bpawl\.process", "telegram": r"\bpawl\.telegram", "bot": r"\bpawl\.bot_", "wallet": r"\bwallet\.", "rating": r"\brating\."}
 
 # Written apart, so that this file does not find itself.
 LEFTOVERS = re.compile(r"\b(" + "|".join(["FIX" + "ME", "TO" + "DO", "X" * 3, "HA" + "CK"]) + r")\b")
@@ -341,7 +342,7 @@ WAKES_LATER = {
     "bus/send": "the sender knows its domains: waker_notify_sent()",
     "process/move": "has the column `domains`",
     "process/orphans": "cancels what a step sent that is not wanted",
-    "telegram/put": "the bot knows the domain: app/bot_update.c",
+    "telegram/put": "the bot knows the domain: bot/update.c",
     "wallet/expire": "events of holds that end",
     "wallet/post": "events of postings",
     "wallet/post_nowait": "the same",

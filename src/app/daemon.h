@@ -13,11 +13,11 @@
 
 #include "api/api.h"
 #include "app/app.h"
-#include "app/bot.h"
 #include "app/notify.h"
 #include "app/task.h"
 #include "base/sync.h"
 #include "base/uuid.h"
+#include "bot/bot.h"
 #include "bus/backlog.h"
 #include "bus/maintain.h"
 #include "bus/worker_set.h"

@@ -11,7 +11,6 @@
 
 #include "app/alert_rules.h"
 #include "app/alert_webhook.h"
-#include "app/bot_letter.h"
 #include "base/log.h"
 #include "base/uuid.h"
 #include "bus/dead_letter.h"

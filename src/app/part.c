@@ -7,7 +7,6 @@
 #include "api/routes.h"
 #include "app/alert_rules.h"
 #include "app/alert_webhook.h"
-#include "app/bot_seen.h"
 #include "app/descriptors.h"
 #include "app/monitor.h"
 #include "base/log.h"
@@ -85,7 +84,6 @@ static ErrorCode api_start(Daemon *daemon, Error *reterr)
         api->telegram        = (TelegramIntake){.pool   = api->pool,
                                                 .sender = api->sender,
                                                 .bot_id = telegram_token_id(settings->telegram_token)};
-        bot_seen_watch(&api->telegram);
     }
     api->key_days = settings->keep_keys_days > settings->keep_commands_days ? settings->keep_keys_days
                                                                             : settings->keep_commands_days;
@@ -346,7 +344,7 @@ static ErrorCode notices_start(Daemon *daemon, Error *reterr)
     if (!settings->telegram_token || !(settings->role & (ROLE_BOT | ROLE_API)))
         return OK;
     TRY(bot_notices_new(settings->telegram_token, settings->telegram_api_root, &daemon->notices, reterr));
-    bot_notices_watch(daemon->notices, &daemon->api.telegram);
+    bot_intake_watch(daemon->notices, &daemon->api.telegram);
     return OK;
 }
 
@@ -365,19 +363,29 @@ static void notices_free(Daemon *daemon)
 
 static ErrorCode bot_part_start(Daemon *daemon, Error *reterr)
 {
-    const App *app = daemon->app;
+    const Settings *settings = &daemon->app->settings;
 
-    if (!app->settings.telegram_token)
+    if (!settings->telegram_token)
         return OK;
-    if (settings_has_webhook(&app->settings) && !(app->settings.role & ROLE_API))
+    if (settings_has_webhook(settings) && !(settings->role & ROLE_API))
         log_write(LOG_WARN, "daemon",
                   "PAWL_TELEGRAM_MODE is webhook: pods with the role api get the updates, this one does not");
-    return bot_new(&(BotOptions){.settings = &app->settings,
-                                 .pool     = app->pool,
-                                 .sender   = daemon->api.sender,
-                                 .waker    = daemon->api.waker,
-                                 .listen   = daemon->listen,
-                                 .notices  = daemon->notices},
+    return bot_new(&(BotOptions){.token          = settings->telegram_token,
+                                 .api_root       = settings->telegram_api_root,
+                                 .is_webhook     = settings_has_webhook(settings),
+                                 .webhook_url    = settings->telegram_webhook_url,
+                                 .webhook_secret = settings->telegram_webhook_secret,
+                                 .concurrency    = (int)settings->telegram_concurrency,
+                                 .outbox_max     = (int)settings->telegram_outbox,
+                                 .chat_ms        = (int)settings->telegram_chat_interval,
+                                 .group_max      = (int)settings->telegram_group_per_minute,
+                                 .per_second     = (int)settings->telegram_per_second,
+                                 .per_user       = (int)settings->rating_user_per_minute,
+                                 .per_group      = (int)settings->rating_group_per_minute,
+                                 .pool           = daemon->app->pool,
+                                 .waker          = daemon->api.waker,
+                                 .listen         = daemon->listen,
+                                 .notices        = daemon->notices},
                    &daemon->bot, reterr);
 }
 

@@ -7,13 +7,13 @@
  */
 #include <inttypes.h>
 
-#include "app/bot_update.h"
 #include "base/sync.h"
 #include "base/text.h"
 #include "bench/alternate.h"
 #include "bench/bench.h"
 #include "bench/size.h"
 #include "bench/worker_thread.h"
+#include "bot/update.h"
 #include "pg/tx.h"
 #include "rating/group.h"
 #include "rating/player.h"

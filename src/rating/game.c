@@ -307,6 +307,13 @@ static bool is_change(const Ask *ask)
            (ask->kind == ASK_MATCH || ask->kind == ASK_UNDO || (ask->kind == ASK_SETTINGS && ask->count > 0));
 }
 
+void game_input_parse(GameInput *input, Arena *arena)
+{
+    input->ask = (Ask){0};
+    if (input->kind == GAME_MESSAGE)
+        ask_parse(input->text, input->links, input->links_count, input->bot_name, arena, &input->ask);
+}
+
 ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_outputs, Error *reterr)
 {
     Error local = {0};
@@ -316,11 +323,12 @@ ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_o
     for (int i = 0; i < count; i++) {
         const GameInput *input = &inputs[i];
 
-        turns[i] =
-            (Turn){.tx = tx, .input = input, .language = language_of(input->language), .output = &ret_outputs[i]};
+        turns[i]       = (Turn){.tx       = tx,
+                                .input    = input,
+                                .ask      = input->ask,
+                                .language = language_of(input->language),
+                                .output   = &ret_outputs[i]};
         ret_outputs[i] = (GameOutput){0};
-        if (input->chat_id && input->kind == GAME_MESSAGE)
-            ask_parse(input->text, input->links, input->links_count, input->bot_name, tx->arena, &turns[i].ask);
     }
     TRY(turns_open(tx, turns, count, reterr));
     for (int i = 0; i < count; i++) {
@@ -331,18 +339,17 @@ ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_o
     return game_matches_register(tx, turns, count, reterr);
 }
 
-int game_links_taken(const GameInput *input, Arena *arena, bool *ret_taken)
+int game_links_taken(const GameInput *input, bool *ret_taken)
 {
-    Ask ask;
-    int taken = 0;
+    const Ask *ask   = &input->ask;
+    int        taken = 0;
 
     memset(ret_taken, 0, sizeof *ret_taken * (size_t)input->links_count);
     if (input->kind != GAME_MESSAGE || input->is_private || input->is_forwarded)
         return 0;
-    ask_parse(input->text, input->links, input->links_count, input->bot_name, arena, &ask);
-    for (int i = 0; i < ask.count && i < ASK_WORDS_MAX && taken < commands[ask.kind].players; i++)
+    for (int i = 0; i < ask->count && i < ASK_WORDS_MAX && taken < commands[ask->kind].players; i++)
         for (int link = 0; link < input->links_count; link++)
-            if (ask.words[i].user && input->links[link].user == ask.words[i].user) {
+            if (ask->words[i].user && input->links[link].user == ask->words[i].user) {
                 ret_taken[link] = true;
                 taken++;
                 break;
@@ -356,24 +363,21 @@ ErrorCode game_is_within_limits(Tx *tx, int64_t group_id, const GameInput *input
                          per_user(input), per_group(input), ret_is, reterr);
 }
 
-bool game_needs_admin(const GameInput *input, Arena *arena)
+bool game_needs_admin(const GameInput *input)
 {
-    Ask ask;
+    const Ask *ask = &input->ask;
 
     if (input->is_private || !input->from || input->is_anonymous)
         return false;
     if (input->kind == GAME_BUTTON)
         return input->button_data &&
                (strncmp(input->button_data, "undo:", 5) == 0 || strncmp(input->button_data, "set:", 4) == 0);
-    if (input->kind != GAME_MESSAGE)
-        return false;
-    ask_parse(input->text, input->links, input->links_count, input->bot_name, arena, &ask);
-    return (ask.kind == ASK_UNDO || ask.kind == ASK_SETTINGS) && !ask.wants_help;
+    return input->kind == GAME_MESSAGE && (ask->kind == ASK_UNDO || ask->kind == ASK_SETTINGS) && !ask->wants_help;
 }
 
-const char *game_operation(const GameInput *input, Arena *arena)
+const char *game_operation(const GameInput *input)
 {
-    Ask ask;
+    const Ask *ask = &input->ask;
 
     if (input->is_private || (input->kind != GAME_MESSAGE && input->kind != GAME_BUTTON))
         return NULL;
@@ -382,24 +386,22 @@ const char *game_operation(const GameInput *input, Arena *arena)
 
         return strncmp(data, "undo:", 5) == 0 ? GAME_UNDO : strncmp(data, "again:", 6) == 0 ? GAME_MATCH : NULL;
     }
-    ask_parse(input->text, input->links, input->links_count, input->bot_name, arena, &ask);
-    if (ask.wants_help)
+    if (ask->wants_help)
         return NULL;
-    return ask.kind == ASK_MATCH ? GAME_MATCH : ask.kind == ASK_UNDO ? GAME_UNDO : NULL;
+    return ask->kind == ASK_MATCH ? GAME_MATCH : ask->kind == ASK_UNDO ? GAME_UNDO : NULL;
 }
 
 bool game_failed(const GameInput *input, const Error *why, Arena *arena, GameOutput *ret_output)
 {
-    Tx        tx        = {.arena = arena};
-    GameInput undone    = *input;
-    Turn      turn      = {.tx = &tx, .input = &undone, .language = language_of(input->language), .output = ret_output};
-    bool      is_outage = why->code == ERR_UNAVAILABLE || why->code == ERR_TIMEOUT || why->code == ERR_REFUSED ||
+    Tx        tx     = {.arena = arena};
+    GameInput undone = *input;
+    Turn      turn   = {
+               .tx = &tx, .input = &undone, .ask = input->ask, .language = language_of(input->language), .output = ret_output};
+    bool is_outage = why->code == ERR_UNAVAILABLE || why->code == ERR_TIMEOUT || why->code == ERR_REFUSED ||
                      why->code == ERR_UNKNOWN || (why->code == ERR_BUSY && strcmp(why->sqlstate, MATCH_CONFLICT) != 0);
 
     *ret_output    = (GameOutput){0};
     undone.is_late = false;
-    if (input->kind == GAME_MESSAGE)
-        ask_parse(input->text, input->links, input->links_count, input->bot_name, arena, &turn.ask);
     if (input->kind != GAME_BUTTON && turn.ask.kind == ASK_NONE)
         return false;
     turn_say(&turn,

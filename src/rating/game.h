@@ -66,6 +66,7 @@ typedef struct {
     const char     *text;     /* NULL: none */
     const GameLink *links;
     int             links_count;
+    Ask             ask;                     /* what the text asks for: game_input_parse() */
     const GameUser *reply_to;                /* whose message is answered; NULL: none, or not attributable */
     bool            is_reply;                /* it answers some message */
     const char     *reply_reference;         /* what the answered message is about: "match:42"; NULL: unknown */
@@ -123,16 +124,18 @@ typedef struct {
 #define GAME_MATCH "match_registration"
 #define GAME_UNDO  "match_undo"
 
-/* Which of them it is; NULL: neither. Pure. */
-const char *game_operation(const GameInput *input, Arena *arena);
+/* Parses the text of the input, whose other fields are set. All functions below read what it found. Pure. */
+void game_input_parse(GameInput *input, Arena *arena);
+/* Which of the types of dead letters it is; NULL: neither. Pure. */
+const char *game_operation(const GameInput *input);
 /* Which links name players that the command takes, ret_taken[i]: the first two of a match, eight of a chart, none where the text is no command.
  * Returns how many. Pure. */
-int game_links_taken(const GameInput *input, Arena *arena, bool *ret_taken);
+int game_links_taken(const GameInput *input, bool *ret_taken);
 /* Is it within the limits of its user and its group, which is counted when it is run? */
 must_check ErrorCode game_is_within_limits(Tx *tx, int64_t group_id, const GameInput *input, bool *ret_is,
                                            Error *reterr);
 /* Does the answer depend on whether `from` is an administrator of the group? Pure. */
-bool game_needs_admin(const GameInput *input, Arena *arena);
+bool game_needs_admin(const GameInput *input);
 /* Inputs that share a transaction: one, or several of different groups. Their matches are registered together, in six round trips for any number
  * of them; what else they ask for takes the round trips that it takes alone. After an error none of them was done. */
 must_check ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_outputs, Error *reterr);

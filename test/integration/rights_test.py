@@ -118,9 +118,9 @@ pawl.telegram_lease      monitor
 pawl.telegram_lease_release monitor
 pawl.telegram_name       monitor
 pawl.telegram_prune      monitor
-pawl.telegram_letter_keep monitor
-pawl.telegram_letter_end monitor
-pawl.telegram_letter_done monitor
+pawl.bot_letter_keep monitor
+pawl.bot_letter_end monitor
+pawl.bot_letter_done monitor
 pawl.telegram_waiting    reader
 pawl.telegram_put        sender
 pawl.telegram_moved      worker

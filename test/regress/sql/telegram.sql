@@ -171,24 +171,24 @@ select pawl.postpone('{1}', '{1}', '{-1}', 'x');
 select pawl.postpone('{1}', '{1}', '{1,2}', 'x');
 
 -- Dead letters of updates: kept once, resolved with the update, failed when it was given up.
-select pawl.telegram_letter_keep(null, 1, gen_random_uuid(), 'match_undo', '{}', 'e', 'c');
-select pawl.telegram_letter_keep(9, 0, gen_random_uuid(), 'match_undo', '{}', 'e', 'c');
-select pawl.telegram_letter_keep(9, 1, gen_random_uuid(), 'other', '{}', 'e', 'c');
-select pawl.telegram_letter_keep(9, 1, gen_random_uuid(), null, '{}', 'e', 'c');
-select pawl.telegram_letter_keep(9, 1, null, 'match_undo', '{}', 'e', 'c');
-select pawl.telegram_letter_keep(9, 1, gen_random_uuid(), 'match_undo', null, 'e', 'c');
-select pawl.telegram_letter_end(9, null, null);
-select pawl.telegram_letter_done(9, null);
+select pawl.bot_letter_keep(null, 1, gen_random_uuid(), 'match_undo', '{}', 'e', 'c');
+select pawl.bot_letter_keep(9, 0, gen_random_uuid(), 'match_undo', '{}', 'e', 'c');
+select pawl.bot_letter_keep(9, 1, gen_random_uuid(), 'other', '{}', 'e', 'c');
+select pawl.bot_letter_keep(9, 1, gen_random_uuid(), null, '{}', 'e', 'c');
+select pawl.bot_letter_keep(9, 1, null, 'match_undo', '{}', 'e', 'c');
+select pawl.bot_letter_keep(9, 1, gen_random_uuid(), 'match_undo', null, 'e', 'c');
+select pawl.bot_letter_end(9, null, null);
+select pawl.bot_letter_done(9, null);
 select pawl.send('telegram:9', 'update', '{}', p_command_id => '00000000-0000-4000-8000-000000000001') is not null as sent;
-select pawl.telegram_letter_keep(9, 1, '00000000-0000-4000-8000-000000000001', 'match_registration', '{}', 'away', '08006') as waits;
-select pawl.telegram_letter_keep(9, 1, '00000000-0000-4000-8000-000000000001', 'match_registration', '{}', 'again', '08006') as waits;
+select pawl.bot_letter_keep(9, 1, '00000000-0000-4000-8000-000000000001', 'match_registration', '{}', 'away', '08006') as waits;
+select pawl.bot_letter_keep(9, 1, '00000000-0000-4000-8000-000000000001', 'match_registration', '{}', 'again', '08006') as waits;
 select operation_key, error_message, status from pawl.failed_operations where operation_key like '9:%' order by id;
-select pawl.telegram_letter_done(9, '00000000-0000-4000-8000-000000000001') as done;
-select pawl.telegram_letter_end(9, 1, 'given up');
-select pawl.telegram_letter_end(9, 1, null);
+select pawl.bot_letter_done(9, '00000000-0000-4000-8000-000000000001') as done;
+select pawl.bot_letter_end(9, 1, 'given up');
+select pawl.bot_letter_end(9, 1, null);
 select operation_key, error_message, status, retry_count from pawl.failed_operations where operation_key like '9:%' order by id;
 -- Of an update that has ended meanwhile, or is not there any more: resolved.
-select pawl.telegram_letter_keep(9, 2, '00000000-0000-4000-8000-000000000002', 'match_undo', '{}', 'away', '08006') as waits;
+select pawl.bot_letter_keep(9, 2, '00000000-0000-4000-8000-000000000002', 'match_undo', '{}', 'away', '08006') as waits;
 select operation_key, status from pawl.failed_operations where operation_key = '9:2';
 
 -- What the server said about a member is kept; a 429 holds up questions of this bot, and no message.

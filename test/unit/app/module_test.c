@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "api/scope.h"
-#include "app/app.h"
+#include "app/daemon.h"
 #include "base/problem.h"
 #include "bus/reserved_domain.h"
 #include "test/harness/database.h"
@@ -53,6 +53,9 @@ TEST(metrics_of_one_name_stand_together_and_differ_in_label)
     }
 }
 
+/* Links what the daemon uses, as the program does. */
+static ErrorCode (*volatile const daemon_linked)(const SettingsGiven *given, Error *reterr) = daemon_run;
+
 TEST(modules_of_the_program_have_joined)
 {
     static const char *const names[] = {"base", "bus",     "client", "http",     "ops",
@@ -61,6 +64,7 @@ TEST(modules_of_the_program_have_joined)
     for (size_t i = 0; i < COUNT(names); i++)
         assert_string_equal(module_at(i)->name, names[i]);
     assert_null(module_at(COUNT(names)));
+    assert_true(daemon_linked != NULL);
 }
 
 TEST(sqlstates_of_all_modules_have_their_codes)

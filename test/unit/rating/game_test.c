@@ -49,6 +49,7 @@ static const GameOutput *run(Chat *chat, GameInput input)
     input.bot_name = "PawlBot";
     input.escape   = escape;
     input.date_s   = input.date_s ? input.date_s : 1800000000;
+    game_input_parse(&input, chat->fixture->arena);
     assert_ok(tx_run(chat->fixture->pool, &options, body, call, &error));
     return &chat->output;
 }
@@ -1061,6 +1062,7 @@ TEST(game_says_why_it_failed)
     Error      internal = {.code = ERR_INTERNAL};
     GameOutput output;
 
+    game_input_parse(&input, arena);
     assert_true(game_failed(&input, &conflict, arena, &output));
     assert_contains(output.list[0].html, "send it again");
     assert_true(game_failed(&input, &outage, arena, &output));
@@ -1068,11 +1070,37 @@ TEST(game_says_why_it_failed)
     assert_true(game_failed(&input, &internal, arena, &output));
     assert_contains(output.list[0].html, "Nothing was changed");
     input.text = "hi";
+    game_input_parse(&input, arena);
     assert_false(game_failed(&input, &outage, arena, &output));
-    assert_true(game_needs_admin(&(GameInput){.kind = GAME_MESSAGE, .from = &user, .text = "/undo"}, arena));
-    assert_false(game_needs_admin(&(GameInput){.kind = GAME_MESSAGE, .from = &user, .text = "/undo help"}, arena));
-    assert_false(game_needs_admin(&(GameInput){.kind = GAME_MESSAGE, .from = &user, .text = "/top"}, arena));
-    assert_true(game_needs_admin(&(GameInput){.kind = GAME_BUTTON, .from = &user, .button_data = "undo:1"}, arena));
+}
+
+TEST(game_asks_for_administrators_only_where_the_answer_depends_on_it)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    GameUser                  user  = {.id = 1, .name = "A"};
+    const struct {
+        const char *text, *button;
+        bool        needs;
+    } rows[] = {
+        {"/undo",      NULL,      true },
+        {"/undo help", NULL,      false},
+        {"/settings",  NULL,      true },
+        {"/top",       NULL,      false},
+        {"undo",       NULL,      false},
+        {NULL,         "undo:1",  true },
+        {NULL,         "set:k:2", true },
+        {NULL,         "top:11",  false},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        GameInput input = {.kind        = rows[i].text ? GAME_MESSAGE : GAME_BUTTON,
+                           .from        = &user,
+                           .text        = rows[i].text,
+                           .button_data = rows[i].button};
+
+        game_input_parse(&input, arena);
+        assert_int_equal(game_needs_admin(&input), rows[i].needs);
+    }
 }
 
 /* ---- many groups at once ---- */
@@ -1107,7 +1135,11 @@ static int64_t many_run(Chat *chat, Many *many, ErrorCode expected)
     Error     error   = {0};
     TxOptions options = {
         .name = "game", .deadline = soon(), .arena = chat->fixture->arena, .keyed = true, .tries_max = 1};
-    int64_t before = statements();
+    int64_t before;
+
+    for (int i = 0; i < many->count; i++)
+        game_input_parse(&many->inputs[i], chat->fixture->arena);
+    before = statements();
 
     assert_code(expected, tx_run(chat->fixture->pool, &options, many_body, many, &error));
     return statements() - before;

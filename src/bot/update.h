@@ -1,5 +1,5 @@
 /*
- * bot_update.h - handles one update: parses it, runs the game in a transaction, queues its messages, settles.
+ * update.h - handles one update: parses it, runs the game in a transaction, queues its messages, settles.
  *
  * Matches of several chats that are at hand at the same time share a transaction, which takes as many statements as one of them alone. If it
  * fails, for whatever reason, each of them is run in a transaction of its own, by its own thread: what follows is about such a one. An update
@@ -9,19 +9,19 @@
  *     OK                         done, in the same transaction                                       gets the messages
  *     no place in the outbox     postponed; the chat's updates wait                                  gets the messages later
  *       for what must be said
- *     a version conflict,        done, in another transaction                                        is notified by bot_game_failed()
+ *     a version conflict,        done, in another transaction                                        is notified by game_failed()
  *       four times
  *     another error              the same: it would come again                                       is notified
  *     a failure of the database  tried again after 1, 2, 4 ... 60 s, with a dead letter until it is  is notified directly, once,
- *                                done (bot_letter.h); it keeps its place in its chat; given up       and by the messages when it was done,
+ *                                done (update_internal.h); it keeps its place in its chat; given up       and by the messages when it was done,
  *                                after the last attempt, or after four that ran out of time          or when it was given up
  *
  * Threads: run() on handler threads. Ownership: everything in the options is borrowed.
  */
-#ifndef APP_BOT_UPDATE_H
-#define APP_BOT_UPDATE_H
+#ifndef BOT_UPDATE_H
+#define BOT_UPDATE_H
 
-#include "app/bot_notice.h"
+#include "bot/notice.h"
 #include "bus/waker.h"
 #include "bus/worker.h"
 #include "telegram/outbox.h"

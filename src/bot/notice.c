@@ -1,15 +1,15 @@
 /*
- * bot_notice.c - see bot_notice.h.
+ * notice.c - see notice.h.
  */
-#include "app/bot_notice.h"
+#include "bot/notice.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/bot_game.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/sync.h"
+#include "bot/translate.h"
 #include "telegram/outbox.h"
 
 #define SEND_MS    5000
@@ -85,16 +85,14 @@ static void notice_send(BotNotices *notices, const Notice *notice, const char *n
 
     if (telegram_update_parse(notice->json, strlen(notice->json), arena, &update, &error) != OK)
         return;
-    BotTurn *turn = arena_array(arena, BotTurn, 1);
+    BotMessages *messages = arena_array(arena, BotMessages, 1);
+    GameInput    input    = {.bot_id   = telegram_bot_id(notices->bot),
+                             .bot_name = name}; /* "": not known yet, so a command that names a bot may be for another */
 
-    *turn = (BotTurn){.update   = &update,
-                      .bot_id   = telegram_bot_id(notices->bot),
-                      .bot_name = name, /* "": not known yet, so a command that names a bot may be for another */
-                      .arena    = arena,
-                      .bot      = notices->bot};
-    bot_game_failed(turn, &notice->why);
-    for (int i = 0; i < turn->outgoing_count; i++)
-        message_send(notices, &turn->outgoing[i], arena);
+    if (bot_input_read(&update, arena, &input))
+        bot_messages_add_failure(messages, &input, &notice->why, NULL, arena);
+    for (int i = 0; i < messages->count; i++)
+        message_send(notices, &messages->list[i], arena);
 }
 
 static void *notices_run(void *context)
@@ -217,21 +215,4 @@ void bot_notices_add(BotNotices *notices, const char *json, size_t size, const E
     memcpy(notice->json, json, size);
     notice->why = *why;
     cond_signal(&notices->changed);
-}
-
-static void on_away(void *context, const char *json, size_t size, const Error *why)
-{
-    bot_notices_add(context, json, size, why);
-}
-
-static bool is_late(void *context, int64_t update_id)
-{
-    return bot_notices_has(context, update_id);
-}
-
-void bot_notices_watch(BotNotices *notices, TelegramIntake *intake)
-{
-    intake->on_away = on_away;
-    intake->is_late = is_late;
-    intake->context = notices;
 }

@@ -1,5 +1,5 @@
 /*
- * bot_notice.h - notifies users whose updates cannot be handled because the database fails: directly, because the outbox is in the database.
+ * notice.h - notifies users whose updates cannot be handled because the database fails: directly, because the outbox is in the database.
  *
  * Invariants
  *   1. A user is notified once per update and pod, for the last NOTICE_KNOWN_MAX updates. What the server did not accept
@@ -8,15 +8,14 @@
  * The functions that add and ask take NULL, and do nothing.
  * Threads: any; one of its own. Ownership: everything is copied.
  */
-#ifndef APP_BOT_NOTICE_H
-#define APP_BOT_NOTICE_H
+#ifndef BOT_NOTICE_H
+#define BOT_NOTICE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "telegram/intake.h"
 
 #define NOTICE_QUEUE_MAX 256
 #define NOTICE_KNOWN_MAX 1024
@@ -30,8 +29,6 @@ void bot_notices_name(BotNotices *notices, const char *name);
 void bot_notices_add(BotNotices *notices, const char *json, size_t size, const Error *why);
 /* Was it added? */
 bool bot_notices_has(BotNotices *notices, int64_t update_id);
-/* Be notified of what the intake cannot store. */
-void bot_notices_watch(BotNotices *notices, TelegramIntake *intake);
 /* What is queued is dropped; the call under way ends within about a second. */
 void bot_notices_stop(BotNotices *notices);
 /* After bot_notices_stop(); waits for the thread. */

@@ -1,15 +1,14 @@
 /*
  * bot.c - see bot.h.
  */
-#include "app/bot.h"
+#include "bot/bot.h"
 
 #include <stdlib.h>
 
-#include "app/bot_game.h"
-#include "app/bot_seen.h"
-#include "app/bot_update.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "bot/translate.h"
+#include "bot/update.h"
 #include "bus/worker_set.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -56,13 +55,12 @@ static int64_t on_prune(void *context, int rows)
 
 static ErrorCode workers_make(Bot *bot, Error *reterr)
 {
-    const Settings *settings = bot->options.settings;
-    WorkerRow       updates  = {.domain      = bot->domain_updates,
-                                .concurrency = (int)settings->telegram_concurrency,
-                                .handler     = bot->updates};
-    WorkerRow       outbox   = {.domain      = bot->domain_outbox,
-                                .concurrency = OUTBOX_CONCURRENCY,
-                                .handler     = telegram_outbox_handler(bot->outbox)};
+    WorkerRow updates = {.domain      = bot->domain_updates,
+                         .concurrency = bot->options.concurrency,
+                         .handler     = bot->updates};
+    WorkerRow outbox  = {.domain      = bot->domain_outbox,
+                         .concurrency = OUTBOX_CONCURRENCY,
+                         .handler     = telegram_outbox_handler(bot->outbox)};
 
     bot->workers = worker_set_new(bot->options.pool, /* handler_pool= */ NULL);
     TRY(worker_set_add(bot->workers, &updates, deadline_in_ms(START_MS), reterr));
@@ -75,47 +73,45 @@ static ErrorCode workers_make(Bot *bot, Error *reterr)
 
 static ErrorCode poller_make(Bot *bot, Error *reterr)
 {
-    const Settings       *settings = bot->options.settings;
-    TelegramPollerOptions options  = {
-         .intake         = {.pool = bot->options.pool, .bot_id = telegram_bot_id(bot->poll)},
-         .bot            = bot->poll,
-         .is_webhook     = settings_has_webhook(settings),
-         .webhook_url    = settings->telegram_webhook_url,
-         .webhook_secret = settings->telegram_webhook_secret,
-         .commands       = bot_game_commands,
-         .outbox_max     = (int)settings->telegram_outbox,
-         .on_stored      = on_stored,
-         .on_prune       = on_prune,
-         .context        = bot,
+    const BotOptions     *options = &bot->options;
+    TelegramPollerOptions polling = {
+        .intake         = {.pool = options->pool, .bot_id = telegram_bot_id(bot->poll)},
+        .bot            = bot->poll,
+        .is_webhook     = options->is_webhook,
+        .webhook_url    = options->webhook_url,
+        .webhook_secret = options->webhook_secret,
+        .commands       = bot_commands,
+        .outbox_max     = options->outbox_max,
+        .on_stored      = on_stored,
+        .on_prune       = on_prune,
+        .context        = bot,
     };
 
-    bot_notices_watch(bot->options.notices, &options.intake);
-    bot_seen_watch(&options.intake);
-    return telegram_poller_new(&options, &bot->poller, reterr);
+    bot_intake_watch(options->notices, &polling.intake);
+    return telegram_poller_new(&polling, &bot->poller, reterr);
 }
 
 static ErrorCode bot_start(Bot *bot, Error *reterr)
 {
-    const Settings *settings = bot->options.settings;
-    const char     *token = settings->telegram_token, *root = settings->telegram_api_root;
+    const BotOptions *options = &bot->options;
 
-    TRY(telegram_bot_new(token, root, &bot->poll, reterr));
-    TRY(telegram_bot_new(token, root, &bot->send, reterr));
+    TRY(telegram_bot_new(options->token, options->api_root, &bot->poll, reterr));
+    TRY(telegram_bot_new(options->token, options->api_root, &bot->send, reterr));
     telegram_domain_updates(telegram_bot_id(bot->poll), bot->domain_updates);
     telegram_domain_outbox(telegram_bot_id(bot->poll), bot->domain_outbox);
-    bot->outbox  = telegram_outbox_new(&(TelegramOutboxOptions){.pool      = bot->options.pool,
+    bot->outbox  = telegram_outbox_new(&(TelegramOutboxOptions){.pool      = options->pool,
                                                                 .bot       = bot->send,
-                                                                .size_max  = (int)settings->telegram_outbox,
-                                                                .chat_ms   = (int)settings->telegram_chat_interval,
-                                                                .group_max = (int)settings->telegram_group_per_minute,
-                                                                .all_max   = (int)settings->telegram_per_second});
-    bot->updates = bot_update_handler_new(&(BotUpdateOptions){.pool      = bot->options.pool,
+                                                                .size_max  = options->outbox_max,
+                                                                .chat_ms   = options->chat_ms,
+                                                                .group_max = options->group_max,
+                                                                .all_max   = options->per_second});
+    bot->updates = bot_update_handler_new(&(BotUpdateOptions){.pool      = options->pool,
                                                               .bot       = bot->send,
                                                               .outbox    = bot->outbox,
-                                                              .waker     = bot->options.waker,
-                                                              .notices   = bot->options.notices,
-                                                              .per_user  = (int)settings->rating_user_per_minute,
-                                                              .per_group = (int)settings->rating_group_per_minute});
+                                                              .waker     = options->waker,
+                                                              .notices   = options->notices,
+                                                              .per_user  = options->per_user,
+                                                              .per_group = options->per_group});
     TRY(poller_make(bot, reterr));
     bot_update_handler_poller(bot->updates, bot->poller);
     return workers_make(bot, reterr);

@@ -1,9 +1,9 @@
 /*
- * bot_seen.c - see bot_seen.h.
+ * intake.c - what the intake of updates tells the bot: who has written, and which updates the database did not take. See bot.h.
  */
-#include "app/bot_seen.h"
+#include "bot/bot.h"
 
-#include "app/bot_game_internal.h"
+#include "bot/translate.h"
 #include "pg/tx.h"
 
 /* Every chat's updates wait meanwhile. One that takes longer, as behind the locks of a long undo, becomes a command. */
@@ -35,13 +35,28 @@ static ErrorCode on_seen(Pool *pool, const TelegramUpdate *const *updates, int c
                                          .lock_ms   = LOCK_MS,
                                          .keyed     = true};
 
-    for (int i = 0; i < count; i++)
-        if (bot_input_read(&(BotTurn){.update = updates[i], .arena = arena}, &inputs[seen.count]))
+    for (int i = 0; i < count; i++) {
+        inputs[seen.count] = (GameInput){0};
+        if (bot_input_read(updates[i], arena, &inputs[seen.count]))
             inputs[seen.count++].links_count = 0; /* a linked user need not be in the group */
+    }
     return seen.count ? tx_run(pool, &options, seen_body, &seen, reterr) : OK;
 }
 
-void bot_seen_watch(TelegramIntake *intake)
+static void on_away(void *context, const char *json, size_t size, const Error *why)
+{
+    bot_notices_add(context, json, size, why);
+}
+
+static bool is_late(void *context, int64_t update_id)
+{
+    return bot_notices_has(context, update_id);
+}
+
+void bot_intake_watch(BotNotices *notices, TelegramIntake *intake)
 {
     intake->on_seen = on_seen;
+    intake->on_away = on_away;
+    intake->is_late = is_late;
+    intake->context = notices;
 }
