@@ -2,11 +2,11 @@
 """Turns the files of sql/ into C strings.
 
     embed_sql.py DIR OUT.c OUT.h DEPFILE
-    embed_sql.py --print DIR PATH        the text of one file as the database gets it
+    embed_sql.py --print DIR PATH        the text of one file as the database gets it; MODULE/queries.sql:NAME for a query
 
 What a file becomes depends on where it lies:
 
-    MODULE/query/NAME.sql       const char sql_MODULE_NAME[], without the comment at its head
+    MODULE/queries.sql          a const char sql_MODULE_NAME[] for each `-- name: NAME`, without the comment that follows it
     MODULE/tables.sql           a part of Migration 1, in the order of schema.txt, word for word
     migrations/NNNN_NAME.sql    a Migration, numbered from 2 without gaps, word for word
     MODULE/NAME.sql             an SqlDefinition, in the order of schema.txt, word for word
@@ -24,9 +24,11 @@ from pathlib import Path
 
 MANIFEST = "schema.txt"
 TABLES = "tables.sql"
+QUERIES = "queries.sql"
 PLANS = "plan.txt"
 PLAN_USE = re.compile(r"\bset plan = (\w+)")
 NAME = re.compile(r"[a-z][a-z0-9_]*")
+QUERY_HEAD = re.compile(r"^-- name:(.*)$", re.MULTILINE)
 MIGRATION = re.compile(r"(\d{4})_([a-z][a-z0-9_]*)")
 DEFINITION = re.compile(r"(\S+)(?:\s+unless\s+extension\s+([a-z][a-z0-9_]*))?")
 
@@ -44,15 +46,28 @@ def queries_find(root):
     """[(C name, text)] of the statements that C sends."""
     found = []
     for path in files_list(root):
-        if len(path.parts) != 3 or path.parts[1] != "query":
-            continue
-        module, name = path.parts[0], path.stem
-        if not NAME.fullmatch(name) or not NAME.fullmatch(module):
-            raise SqlError(f'"{path}" does not make a C name: use lower case, digits and underscores')
-        text = head_strip((root / path).read_text(encoding="utf-8"))
-        if not text:
-            raise SqlError(f'"{path}" holds no statement')
-        found.append((f"sql_{module}_{name}", text))
+        if path.name == QUERIES:
+            queries = queries_split(path, (root / path).read_text(encoding="utf-8"))
+            found += [(f"sql_{path.parts[0]}_{name}", text) for name, text, _ in queries]
+    return found
+
+
+def queries_split(path, text):
+    """[(name, statement, line)] of one queries.sql."""
+    parts = QUERY_HEAD.split(text)
+    if head_strip(parts[0]):
+        raise SqlError(f'"{path}" has a statement before the first "-- name: NAME"')
+    found, line = [], parts[0].count("\n") + 1
+    for name, part in zip(map(str.strip, parts[1::2]), parts[2::2]):
+        if not NAME.fullmatch(name) or not NAME.fullmatch(path.parts[-2]):
+            raise SqlError(f'{path}:{line}: "{name}" does not make a C name: use lower case, digits and underscores')
+        if name in (known for known, _, _ in found):
+            raise SqlError(f'{path}:{line}: a second query with the name "{name}"')
+        statement = head_strip(part)
+        if not statement:
+            raise SqlError(f'{path}:{line}: "{name}" has no statement')
+        found.append((name, statement, line))
+        line += part.count("\n")
     return found
 
 
@@ -83,7 +98,7 @@ def migrations_find(root):
 
 def manifest_check(root):
     """The entries of the manifest, which must name each file exactly once."""
-    present = {path.as_posix() for path in files_list(root) if len(path.parts) == 2 and path.parts[0] != "migrations"}
+    present = {path.as_posix() for path in files_list(root) if path.parts[0] != "migrations" and path.name != QUERIES}
     entries = manifest_read(root / MANIFEST)
     ordered = [path for path, _ in entries]
     for path in ordered:
@@ -150,9 +165,8 @@ def manifest_read(path):
 def strays_refuse(root):
     """A file that lies nowhere in particular would silently not be part of the program."""
     for path in files_list(root):
-        if len(path.parts) == 2 or (len(path.parts) == 3 and path.parts[1] == "query"):
-            continue
-        raise SqlError(f'"{path}" belongs into a module: MODULE/NAME.sql or MODULE/query/NAME.sql')
+        if len(path.parts) != 2:
+            raise SqlError(f'"{path}" belongs into a module: MODULE/NAME.sql')
 
 
 def literal(text, indent):
@@ -224,10 +238,17 @@ def write_if_changed(path, text):
         path.write_text(text, encoding="utf-8")
 
 
+def text_find(root, path, query=None):
+    """The text of a file, or of one of its queries."""
+    text = (root / path).read_text(encoding="utf-8")
+    if query:
+        return next(statement for name, statement, _ in queries_split(Path(path), text) if name == query)
+    return plans_expand(path, text, plans_read(root / PLANS))
+
+
 def main(args):
     if args[:1] == ["--print"] and len(args) == 3:
-        root = Path(args[1])
-        print(plans_expand(args[2], (root / args[2]).read_text(encoding="utf-8"), plans_read(root / PLANS)), end="")
+        print(text_find(Path(args[1]), *args[2].split(":")), end="")
         return
     if len(args) != 4:
         raise SqlError("usage: embed_sql.py DIR OUT.c OUT.h DEPFILE")

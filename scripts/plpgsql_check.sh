@@ -13,7 +13,8 @@ shopt -s nullglob
 mapfile -t listed < <(sed 's/#.*//; s/ unless .*//; /^[[:space:]]*$/d' schema.txt)
 mapfile -t tables < <(printf '%s\n' "${listed[@]}" | grep '/tables.sql$')
 mapfile -t definitions < <(printf '%s\n' "${listed[@]}" | grep -v '/tables.sql$')
-files=(pg/query/migration_bootstrap_schema.sql pg/query/migration_bootstrap.sql "${tables[@]}" migrations/*.sql "${definitions[@]}")
+files=(pg/queries.sql:migration_bootstrap_schema pg/queries.sql:migration_bootstrap "${tables[@]}" migrations/*.sql
+       "${definitions[@]}")
 for file in "${files[@]}"; do
     ../scripts/embed_sql.py --print . "$file" |
         PGOPTIONS='-c client_min_messages=warning' run_psql --single-transaction --file=- >/dev/null

@@ -11,6 +11,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from embed_sql import queries_split
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # A module sees itself and these.
@@ -198,7 +200,7 @@ def check_sql_in_c(files):
             for number, line in enumerate(file.code, 1):
                 for literal in re.findall(r'"((?:\\.|[^"\\])*)"', line):
                     if SQL_TEXT.match(literal) and not SQL_ALLOWED.match(literal) and sql_like(literal):
-                        yield file.at(number, "SQL text belongs into sql/MODULE/query/NAME.sql")
+                        yield file.at(number, "SQL text belongs into sql/MODULE/queries.sql")
 
 
 def sql_like(literal):
@@ -213,11 +215,17 @@ def check_sql_used(files):
     for file in files:
         if file.path.parts[0] in ("src", "test") and file.is_c:
             words.update(re.findall(r"\bsql_\w+", "\n".join(file.code)))
+    for file, name, _, line in list_queries(files):
+        if f"sql_{file.path.parts[1]}_{name}" not in words:
+            yield file.at(line, f"sql_{file.path.parts[1]}_{name} is never used")
+
+
+def list_queries(files):
+    """(file, name, statement, line) of each statement that C sends."""
     for file in files:
-        parts = file.path.parts
-        if len(parts) == 4 and parts[0] == "sql" and parts[2] == "query" and file.path.suffix == ".sql":
-            if f"sql_{parts[1]}_{file.path.stem}" not in words:
-                yield file.at(1, f"sql_{parts[1]}_{file.path.stem} is never used")
+        if file.path.match("sql/*/queries.sql"):
+            for name, text, line in queries_split(file.path, file.text):
+                yield file, name, text, line
 
 
 def check_heads(files):
@@ -367,17 +375,15 @@ def functions_that_queue(files):
 def check_wakes(files):
     """A statement that queues commands returns their domains, which C notifies after the commit, or is listed with a reason."""
     queueing, listed = functions_that_queue(files), dict(WAKES_LATER)
-    for file in files:
-        if not file.path.match("sql/*/query/*.sql"):
-            continue
-        name = f"{file.path.parts[1]}/{file.path.stem}"
-        text = re.sub(r"--.*", "", file.text)
+    for file, query, text, line in list_queries(files):
+        name = f"{file.path.parts[1]}/{query}"
+        text = re.sub(r"--.*", "", text)
         queues = queueing & set(re.findall(r"\b(\w+\.\w+)\s*\(", text))
         if queues and " as wake" not in text:
             if not listed.pop(name, None):
-                yield file.at(1, f"{min(queues)} may queue commands: return a column `wake`, or give the reason in WAKES_LATER")
+                yield file.at(line, f"{min(queues)} may queue commands: return a column `wake`, or give the reason in WAKES_LATER")
         elif listed.pop(name, None):
-            yield file.at(1, "notifies, or queues nothing: remove it from WAKES_LATER")
+            yield file.at(line, "notifies, or queues nothing: remove it from WAKES_LATER")
     for name in listed:
         yield f"scripts/tidy.py:1: WAKES_LATER has {name}, which does not exist"
 

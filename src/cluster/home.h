@@ -34,8 +34,8 @@ typedef struct {
     const char *users;
     const char *keep;
     const char *stopped;
-    /* One login each; sql/cluster/query/login.sql creates all but the first. */
-    const char *url_admin;   /* the superuser's, for administrators and for login.sql */
+    /* One login each; sql_cluster_login creates all but the first. */
+    const char *url_admin;   /* the superuser's, for administrators and for sql_cluster_login */
     const char *url;         /* of pawl itself */
     const char *url_app;     /* of applications */
     const char *url_handler; /* of transactions that call functions of applications */

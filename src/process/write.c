@@ -39,7 +39,7 @@ typedef struct {
     size_t    offset;
 } ArrayMember;
 
-/* In the order of the parameters in sql/process/query/write.sql. */
+/* In the order of the parameters in sql_process_write. */
 static const ArrayMember members[] = {
     {ARRAY_I64,   offsetof(ProcessWrite, id)        },
     {ARRAY_I64,   offsetof(ProcessWrite, token)     },

@@ -1,2 +1,0 @@
--- ready.sql - does the database answer? Columns: value.
-select 1::bigint as value

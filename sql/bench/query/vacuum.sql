@@ -1,2 +1,0 @@
--- What autovacuum would do beside the next measurement.
-vacuum (analyze)

@@ -1,0 +1,116 @@
+-- queries.sql - the statements that C sends for the private server: `-- name: NAME` begins sql_cluster_NAME.
+
+-- name: database
+-- The private server's one database. Not in a transaction.
+create database pawl
+
+-- name: login
+-- The logins of the private server. Run by the superuser at each start, under the lock on home/pg/lock, so one process
+-- at a time.
+--
+--   pawl_owner  pawl itself, daemon and commands alike: owns the database and pawl's schemas, sees statistics, creates
+--               databases for `pawl bench`. No CREATEROLE: before PostgreSQL 16 that grants pg_execute_server_program.
+--               So all groups are created here
+--   handler     transactions that call functions of applications: pawl_handler, and USAGE of schemas that app creates.
+--               Their code may change the settings and the password of its own login, so both are reset
+--   app         applications: pawl_app, pawl_treasurer, and CREATE; a schema of its own comes first in its search_path
+--
+-- The groups get their rights when the schema is migrated (sql/base/grants.sql). What an operator changed later is left
+-- alone, but for handler. The default search_path begins with the schema called like the login, and app may create
+-- schemas: operators there would run with the rights of this script and of pawl. So both logins, and this script from
+-- its first statement on, look for names in pg_catalog only.
+do $$
+declare
+  v_role  text;
+  v_sql   text;
+begin
+  perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  foreach v_role in array array['reader', 'sender', 'worker', 'handler', 'poster', 'treasurer', 'monitor', 'app',
+                                'admin'] loop
+    if not exists (select from pg_catalog.pg_roles where rolname = 'pawl_' || v_role) then
+      execute format('create role %I nologin', 'pawl_' || v_role);
+    end if;
+  end loop;
+  if not exists (select from pg_catalog.pg_roles where rolname = 'pawl_owner') then
+    create role pawl_owner login createdb;
+    grant pg_monitor to pawl_owner;
+  end if;
+  if (select datdba <> 'pawl_owner'::regrole from pg_catalog.pg_database where datname = current_database()) then
+    execute format('alter database %I owner to pawl_owner', current_database());
+  end if;
+  foreach v_role in array array['pawl_owner', current_user] loop
+    if not exists (select from pg_catalog.pg_db_role_setting s, unnest(s.setconfig) c
+                   where s.setrole = v_role::regrole and s.setdatabase = 0 and c like 'search_path=%') then
+      execute format('alter role %I set search_path = pg_catalog, pg_temp', v_role);
+    end if;
+  end loop;
+  if not exists (select from pg_catalog.pg_roles where rolname = 'app') then
+    create role app login;
+    alter role app set search_path = app, public;
+    grant pawl_app, pawl_treasurer to app;
+  end if;
+  if not exists (select from pg_catalog.pg_namespace where nspname = 'app') then
+    execute format('grant create on database %I to app', current_database());
+    create schema app authorization app;
+  end if;
+  if not exists (select from pg_catalog.pg_roles where rolname = 'handler') then
+    create role handler login;
+    grant pawl_handler to handler;
+    alter default privileges for role app grant usage on schemas to handler;
+    for v_sql in
+      select format('grant usage on schema %I to handler', nspname) from pg_catalog.pg_namespace
+      where nspowner = 'app'::regrole
+    loop
+      execute v_sql;
+    end loop;
+  end if;
+  for v_sql in
+    select format('alter role handler%s reset all', ' in database ' || quote_ident(d.datname))
+    from pg_catalog.pg_db_role_setting s left join pg_catalog.pg_database d on d.oid = s.setdatabase
+    where s.setrole = 'handler'::regrole
+  loop
+    execute v_sql;
+  end loop;
+  if exists (select from pg_catalog.pg_authid where rolname = 'handler' and rolpassword is not null) then
+    alter role handler password null;
+  end if;
+  -- Up to version 1.0 the superuser owned pawl's schemas. Members of extensions stay with it, and what belongs to a
+  -- table goes with that.
+  for v_sql in
+    with space as (
+      select oid, nspname from pg_catalog.pg_namespace where nspname in ('pawl', 'wallet', 'rating', 'pgmq')
+    ), object (catalog, id, owner, statement) as (
+      select 'pg_namespace'::regclass, s.oid, n.nspowner, format('schema %I', s.nspname)
+      from space s join pg_catalog.pg_namespace n on n.oid = s.oid
+      union all
+      select 'pg_class'::regclass, c.oid, c.relowner,
+             format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view'
+                                            when 'S' then 'sequence' else 'table' end, c.oid::regclass)
+      from pg_catalog.pg_class c join space s on s.oid = c.relnamespace
+      where c.relkind in ('r', 'p', 'v', 'm')
+         or c.relkind = 'S' and not exists (
+              select from pg_catalog.pg_depend d
+              where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.refclassid = 'pg_class'::regclass
+                and d.deptype in ('a', 'i'))
+      union all
+      select 'pg_proc'::regclass, p.oid, p.proowner, format('routine %s', p.oid::regprocedure)
+      from pg_catalog.pg_proc p join space s on s.oid = p.pronamespace where p.prokind <> 'a'
+      union all
+      select 'pg_proc'::regclass, p.oid, p.proowner, format('aggregate %s', p.oid::regprocedure)
+      from pg_catalog.pg_proc p join space s on s.oid = p.pronamespace where p.prokind = 'a'
+      union all
+      select 'pg_type'::regclass, t.oid, t.typowner, format('type %s', t.oid::regtype)
+      from pg_catalog.pg_type t join space s on s.oid = t.typnamespace
+      left join pg_catalog.pg_class c on c.oid = t.typrelid
+      where t.typtype in ('d', 'e', 'r') or c.relkind = 'c'
+    )
+    select format('alter %s owner to pawl_owner', o.statement)
+    from object o
+    where o.owner = current_user::regrole
+      and not exists (select from pg_catalog.pg_depend d
+                      where d.classid = o.catalog and d.objid = o.id and d.deptype = 'e')
+  loop
+    execute v_sql;
+  end loop;
+end
+$$

@@ -1,2 +1,0 @@
--- database.sql - the private server's one database. Not in a transaction.
-create database pawl

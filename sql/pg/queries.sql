@@ -1,0 +1,130 @@
+-- queries.sql - the statements that C sends for migrations, sessions, tallies: `-- name: NAME` begins sql_pg_NAME.
+
+-- name: commit_reset
+-- Commit, and leave nothing in the session that code which is not pawl's may have put there. As `discard all`, which a
+-- list of statements may not contain, but for plans. One message, so that it costs no round trip and a pooler runs all
+-- of it on the same connection.
+commit; close all; reset session authorization; reset role; reset all; deallocate all; unlisten *;
+  select pg_catalog.pg_advisory_unlock_all(); discard temp; discard sequences
+
+-- name: definition_checksum
+-- The checksum of the definitions in force; null before they were first applied.
+select (select checksum from pawl.definition) as value
+
+-- name: definition_put
+-- $1 checksum text
+insert into pawl.definition (checksum)
+values ($1)
+on conflict (single) do update set checksum = excluded.checksum, applied_at = excluded.applied_at
+
+-- name: extension_list
+-- The extensions of this database. Columns: name text.
+select extname::text as name
+from pg_extension
+order by extname
+
+-- name: limits
+-- The time limits of the statement that follows in the same pipeline, in milliseconds, and where it looks for names:
+-- pg/tx.c says why. Up to the pipeline's sync all is one transaction, so they end with it. set_config(), because `set
+-- local` outside a transaction block warns. The last column says which process of the server runs them: see
+-- pg/conn_prepared.c.
+select pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $1, true),
+       pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), pg_catalog.pg_backend_pid()
+
+-- name: listen_probe
+-- $1 channel text, $2 payload text: the listener's note to itself.
+select pg_notify($1, $2)
+
+-- name: migration_bootstrap
+-- What must be there before the first migration can be remembered. Several statements. Who creates the table has its
+-- lock: another one waits briefly.
+set local lock_timeout = '100ms';
+-- One row per migration, written once. The time is the server's own: pawl.now() is younger than this table.
+create table pawl.migration (
+  version    integer     primary key check (version > 0),
+  name       text        not null,
+  checksum   text        not null,
+  applied_at timestamptz not null default clock_timestamp()
+);
+-- One row at most: the checksum of the definitions as they were last applied. Written once per release.
+create table pawl.definition (
+  single     boolean     primary key default true check (single),
+  checksum   text        not null,
+  applied_at timestamptz not null default clock_timestamp()
+);
+
+-- name: migration_bootstrap_schema
+-- Several statements. Without `if not exists`, which would ask for the right to create it even where it already exists.
+-- Who creates the schema has the lock of migrations (migration_lock), so another one waits briefly.
+set local lock_timeout = '100ms';
+create schema pawl
+
+-- name: migration_dependents
+-- Views and functions of users that depend on tables of pawl's schemas, by name. Columns: value text, null: none.
+select string_agg(distinct u.name, ', ') as value
+from (
+  select case when c.oid is null then pg_describe_object(d.classid, d.objid, 0)
+              else format('%s %I.%I', case c.relkind when 'm' then 'materialized view' else 'view' end,
+                          n.nspname, c.relname) end as name
+  from pg_depend d
+  join pg_class t on t.oid = d.refobjid and d.refclassid = 'pg_class'::regclass
+  left join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+  left join pg_class c on c.oid = r.ev_class
+  left join pg_proc p on d.classid = 'pg_proc'::regclass and p.oid = d.objid
+  join pg_namespace n on n.oid = coalesce(c.relnamespace, p.pronamespace)
+  where t.relnamespace in (to_regnamespace('pawl'), to_regnamespace('wallet'))
+    and n.nspname not in ('pawl', 'wallet', 'rating', 'pgmq') and d.deptype = 'n'
+) u
+
+-- name: migration_list
+-- What was applied, in order. Columns: version integer, name, checksum, applied_at text.
+select version, name, checksum, to_char(applied_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as applied_at
+from pawl.migration
+order by version
+
+-- name: migration_lock
+-- One migrator at a time in this database, until the transaction ends. A lock that only the owner may take: any login
+-- could hold an advisory lock. Readers of the table do not wait for it. Polling is better than waiting: a waiter would
+-- hold a connection, and its timeout could not be distinguished from a server that does not answer.
+lock table pawl.migration in share row exclusive mode nowait
+
+-- name: migration_put
+-- $1 version integer, $2 name text, $3 checksum text
+insert into pawl.migration (version, name, checksum)
+values ($1, $2, $3)
+
+-- name: migration_site
+-- What is there before anything of ours is. Columns: has_schema, has_table, may_create_schema, may_create_table
+-- boolean; user_name, database_name text; foreign_schema, foreign_owner text: a schema whose owner neither may act as
+-- this user nor owns the schema pawl that was migrated before; null: none. Such an owner could replace what pawl
+-- creates there.
+select p.oid is not null as has_schema, p.has_table,
+       has_database_privilege(current_database(), 'create') as may_create_schema,
+       coalesce(has_schema_privilege(p.oid, 'create'), false) as may_create_table,
+       current_user::text as user_name,
+       current_database()::text as database_name,
+       f.nspname::text as foreign_schema, f.nspowner::regrole::text as foreign_owner
+from (
+  select n.oid, n.nspowner,
+         exists (select from pg_class c where c.relnamespace = n.oid and c.relname = 'migration') as has_table
+  from (select) one left join pg_namespace n on n.nspname = 'pawl') p
+left join lateral (
+  select n.nspname, n.nspowner
+  from pg_namespace n
+  where n.nspname in ('pawl', 'wallet', 'rating', 'pgmq') and not pg_has_role(n.nspowner, current_user, 'member')
+    and not (p.has_table and n.nspowner = p.nspowner)
+  order by n.nspname
+  limit 1) f on true
+
+-- name: migration_version
+-- The newest migration that was applied; 0: none. Columns: value.
+select coalesce(max(version), 0)::bigint as value from pawl.migration
+
+-- name: rollback_reset
+-- See commit_reset: a rollback keeps advisory locks of the session.
+rollback; close all; reset session authorization; reset role; reset all; deallocate all; unlisten *;
+  select pg_catalog.pg_advisory_unlock_all(); discard temp; discard sequences
+
+-- name: tally_add
+-- $1 source, $2 number of the flush, $3 names, $4 counts. value: how many were new.
+select pawl.tally_add($1::text::uuid, $2::bigint, $3::text[], $4::bigint[]) as value

@@ -1,2 +1,0 @@
--- A page of the leaderboard.
-select * from rating.board($1, $2, $3)

@@ -1,2 +1,0 @@
--- Ratings over time.
-select * from rating.chart_points($1, $2, $3)

@@ -1,2 +1,0 @@
--- A group with its settings.
-select * from rating.group_get($1)

@@ -1,2 +1,0 @@
--- Groups in the order of their ids.
-select * from rating.group_list($1, $2)

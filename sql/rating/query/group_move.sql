@@ -1,2 +1,0 @@
--- A group has a new outside id.
-select rating.group_move($1, $2)

@@ -1,2 +1,0 @@
--- A group with its settings, created on first sight.
-select * from rating.group_open($1, $2, $3)

@@ -1,2 +1,0 @@
--- How many matches follow one.
-select rating.matches_after($1, $2, $3)

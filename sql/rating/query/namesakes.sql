@@ -1,2 +1,0 @@
--- Users whose names others in their groups have too.
-select * from rating.namesakes($1, $2)

@@ -1,2 +1,0 @@
--- Places of players.
-select * from rating.places($1, $2)

@@ -1,2 +1,0 @@
--- Players by id.
-select * from rating.players_get($1, $2)

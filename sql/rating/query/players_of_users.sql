@@ -1,2 +1,0 @@
--- Players by outside id.
-select * from rating.players_of_users($1, $2)

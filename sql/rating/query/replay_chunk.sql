@@ -1,2 +1,0 @@
--- Matches with the states of their players, in order.
-select * from rating.replay_chunk($1, $2, $3)

@@ -1,2 +1,0 @@
--- One player in numbers.
-select * from rating.stats($1, $2)

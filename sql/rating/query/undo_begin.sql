@@ -1,2 +1,0 @@
--- Mark a match as undone.
-select rating.undo_begin($1, $2)

@@ -1,2 +1,0 @@
--- What a key has undone.
-select * from rating.undo_find($1)

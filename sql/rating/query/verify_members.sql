@@ -1,2 +1,0 @@
--- Members who have played.
-select * from rating.verify_members($1)

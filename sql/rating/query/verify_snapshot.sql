@@ -1,2 +1,0 @@
--- Everything that follows is read from one snapshot.
-set transaction isolation level repeatable read
