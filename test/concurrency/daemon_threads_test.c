@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "app/daemon.h"
-#include "test/concurrency/deed.h"
+#include "test/concurrency/keyed_insert.h"
 #include "test/harness/database.h"
 #include "test/harness/test.h"
 #include "test/unit/http/raw.h"
@@ -60,7 +60,7 @@ static void request_write(char *text, size_t size, const char *request, const ch
              body ? body : "");
 }
 
-static void answer_judge(Stage *stage, const Answer *answer, int status, int status_or, const char *request)
+static void answer_check(Stage *stage, const Answer *answer, int status, int status_or, const char *request)
 {
     /* While it stops it may say so, or be gone. */
     bool stopped = atomic_load(&stage->stopping) && (answer->status == 503 || answer->status == 0);
@@ -83,7 +83,7 @@ static bool client_talk(Stage *stage, Raw *client)
         raw_send(client, text);
         Answer answer = raw_read(client);
 
-        answer_judge(stage, &answer, asks[i].status, asks[i].status_or, asks[i].request);
+        answer_check(stage, &answer, asks[i].status, asks[i].status_or, asks[i].request);
         if (answer.status == 0)
             break;
     }
@@ -122,7 +122,7 @@ static void *keys_run(void *context)
             continue;
         request_write(text, sizeof text, "GET /v1/dead-letters", token, NULL);
         Answer answer = raw_ask(stage->port, text);
-        answer_judge(stage, &answer, 200, 503, "GET /v1/dead-letters with a new key");
+        answer_check(stage, &answer, 200, 503, "GET /v1/dead-letters with a new key");
         atomic_fetch_add(&stage->keys_used, answer.status == 200);
         (void)!key_revoke(pool, deadline_in_ms(5000), arena, name, &revoked, NULL);
     }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/sync.h"
-#include "test/concurrency/deed.h"
+#include "test/concurrency/keyed_insert.h"
 #include "test/harness/database.h"
 #include "test/harness/test.h"
 
@@ -92,11 +92,11 @@ static void *caller_run(void *context)
 {
     Caller *caller = context;
 
-    for (int n = 0; n < DEEDS_MAX && !atomic_load(&caller->storm->stop); n++) {
+    for (int n = 0; n < INSERTS_MAX && !atomic_load(&caller->storm->stop); n++) {
         Error     error = {0};
         Mono      start = clock_mono();
-        ErrorCode code  = deed_do(caller->storm->pool, deadline_in_ms(caller->deadline_ms),
-                                  (Deed){.caller = caller->number, .number = n}, &error);
+        ErrorCode code  = keyed_insert_run(caller->storm->pool, deadline_in_ms(caller->deadline_ms),
+                                           (KeyedInsert){.caller = caller->number, .number = n}, &error);
         int64_t   took  = mono_ms_between(start, clock_mono());
 
         result_record(&caller->results, n, code);
@@ -120,8 +120,8 @@ static int fds_open(void)
     return count;
 }
 
-/* A backend dies every 100 ms, and the pool's own figures are looked at all the time. Returns how many died. */
-static int64_t weather(TestDatabase *db, Pool *pool, int seconds)
+/* Terminates a backend every 100 ms and checks the figures of the pool in between. Returns how many ended. */
+static int64_t backends_terminate(TestDatabase *db, Pool *pool, int seconds)
 {
     Deadline end  = deadline_in_ms(seconds * 1000);
     int64_t  died = 0;
@@ -142,14 +142,14 @@ static int64_t weather(TestDatabase *db, Pool *pool, int seconds)
 }
 
 /* A waiting caller could get thousands of turns in this time; one that gets none was forgotten. */
-static void patient_judge(const Caller *caller)
+static void patient_check(const Caller *caller)
 {
     assert_int_equal(0, caller->codes[ERR_BUSY]);
     assert_int_equal(0, caller->codes[ERR_TIMEOUT]);
     assert_true(caller->codes[OK] > 0);
 }
 
-static void caller_judge(const Caller *caller)
+static void caller_check(const Caller *caller)
 {
     int explained = caller->codes[OK] + caller->codes[ERR_BUSY] + caller->codes[ERR_TIMEOUT] +
                     caller->codes[ERR_UNAVAILABLE] + caller->codes[ERR_UNKNOWN];
@@ -159,29 +159,29 @@ static void caller_judge(const Caller *caller)
     if (caller->slowest_ms > caller->deadline_ms + LATE_MS)
         fail_msg("a call with a deadline of %d ms took %d ms", caller->deadline_ms, (int)caller->slowest_ms);
     if (caller->deadline_ms == PATIENCE_MS)
-        patient_judge(caller);
+        patient_check(caller);
 }
 
-static void crew_start(Storm *storm, Caller *crew)
+static void callers_start(Storm *storm, Caller *callers)
 {
     for (int i = 0; i < THREADS; i++) {
-        crew[i].storm       = storm;
-        crew[i].number      = i;
-        crew[i].deadline_ms = i % 5 == 0 ? IMPATIENCE_MS : PATIENCE_MS;
-        crew[i].thread      = thread_start("caller", caller_run, &crew[i]);
+        callers[i].storm       = storm;
+        callers[i].number      = i;
+        callers[i].deadline_ms = i % 5 == 0 ? IMPATIENCE_MS : PATIENCE_MS;
+        callers[i].thread      = thread_start("caller", caller_run, &callers[i]);
     }
 }
 
-static Judgement crew_end(Storm *storm, Caller *crew, const char *url)
+static Comparison callers_end(Storm *storm, Caller *callers, const char *url)
 {
     const Results *lists[THREADS];
 
     atomic_store(&storm->stop, true);
     for (int i = 0; i < THREADS; i++) {
-        thread_join(crew[i].thread);
-        lists[i] = &crew[i].results;
+        thread_join(callers[i].thread);
+        lists[i] = &callers[i].results;
     }
-    return deeds_judge(url, lists, THREADS);
+    return keyed_inserts_compare(url, lists, THREADS);
 }
 
 /* A cancel that a caller left behind may still be on its way: its socket is open a moment longer. */
@@ -194,23 +194,23 @@ static void fds_await(int wanted)
 
 TEST(storm_of_fifty_threads_on_four_connections)
 {
-    scoped(database_free) TestDatabase *db    = database_new_empty();
-    PoolOptions                         wish  = {.conninfo         = database_url(db),
-                                                 .application_name = "storm",
-                                                 .size_max         = POOL_SIZE,
-                                                 .check_ms         = 200,
-                                                 .breaker_open_ms  = 500};
-    Storm                               storm = {0};
-    Caller                             *crew  = calloc(THREADS, sizeof *crew);
-    Error                               error = {0};
+    scoped(database_free) TestDatabase *db      = database_new_empty();
+    PoolOptions                         wish    = {.conninfo         = database_url(db),
+                                                   .application_name = "storm",
+                                                   .size_max         = POOL_SIZE,
+                                                   .check_ms         = 200,
+                                                   .breaker_open_ms  = 500};
+    Storm                               storm   = {0};
+    Caller                             *callers = calloc(THREADS, sizeof *callers);
+    Error                               error   = {0};
 
-    assert_non_null(crew);
-    deed_prepare(database_url(db));
+    assert_non_null(callers);
+    keyed_insert_prepare(database_url(db));
     int fds_before = fds_open();
     assert_ok(pool_new(&wish, &storm.pool, &error));
-    crew_start(&storm, crew);
-    int64_t   died      = weather(db, storm.pool, test_seconds(STORM_SECONDS));
-    Judgement judgement = crew_end(&storm, crew, database_url(db));
+    callers_start(&storm, callers);
+    int64_t    died       = backends_terminate(db, storm.pool, test_seconds(STORM_SECONDS));
+    Comparison comparison = callers_end(&storm, callers, database_url(db));
 
     assert_true(pool_drain(storm.pool, deadline_in_ms(PATIENCE_MS)));
     pool_free(storm.pool);
@@ -218,10 +218,10 @@ TEST(storm_of_fifty_threads_on_four_connections)
     assert_int_equal(0, inside_count);
     assert_int_equal(POOL_SIZE, most);
     for (int i = 0; i < THREADS; i++)
-        caller_judge(&crew[i]);
-    assert_int_equal(0, judgement.wrong);
+        caller_check(&callers[i]);
+    assert_int_equal(0, comparison.wrong);
     assert_true(died > test_seconds(STORM_SECONDS));
-    print_message("# %d done, %d refused, %d unknown, %d backends terminated\n", judgement.done, judgement.refused,
-                  judgement.unknown, (int)died);
-    free(crew);
+    print_message("# %d done, %d refused, %d unknown, %d backends terminated\n", comparison.done, comparison.refused,
+                  comparison.unknown, (int)died);
+    free(callers);
 }

@@ -7,7 +7,7 @@
 
 #include "base/sync.h"
 #include "pg/metric.h"
-#include "test/concurrency/deed.h"
+#include "test/concurrency/keyed_insert.h"
 #include "test/harness/database.h"
 #include "test/harness/proxy.h"
 #include "test/harness/test.h"

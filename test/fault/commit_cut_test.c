@@ -10,7 +10,7 @@
 #include "base/sync.h"
 #include "pg/metric.h"
 #include "pg/tx.h"
-#include "test/concurrency/deed.h"
+#include "test/concurrency/keyed_insert.h"
 #include "test/harness/database.h"
 #include "test/harness/proxy.h"
 #include "test/harness/test.h"
@@ -44,12 +44,12 @@ static int cuts_choose(Caller *caller, int left)
 }
 
 /* Again with the same key, until the answer is certain. */
-static ErrorCode deed_insist(Caller *caller, Deed deed)
+static ErrorCode insert_repeat(Caller *caller, KeyedInsert insert)
 {
     for (;;) {
-        ErrorCode code = deed_do(caller->pool, deadline_in_ms(DEADLINE_MS), deed, NULL);
+        ErrorCode code = keyed_insert_run(caller->pool, deadline_in_ms(DEADLINE_MS), insert, NULL);
 
-        result_record(&caller->results, deed.number, code);
+        result_record(&caller->results, insert.number, code);
         if (code != ERR_UNKNOWN)
             return code;
         caller->repeated++;
@@ -61,19 +61,19 @@ static void *caller_run(void *context)
     Caller *caller = context;
 
     for (int left = CUTS, n = 0; left > 0; n++) {
-        Deed deed = {.caller = caller->number, .number = n, .bad = roll(caller, 4) == 0};
-        int  cuts = cuts_choose(caller, left);
+        KeyedInsert insert = {.caller = caller->number, .number = n, .bad = roll(caller, 4) == 0};
+        int         cuts   = cuts_choose(caller, left);
 
         proxy_cut_commit(caller->proxy, (ProxyMoment)roll(caller, 3), cuts);
-        ErrorCode code = deed_insist(caller, deed);
-        caller->refused_well += deed.bad && code == ERR_CONFLICT;
-        caller->misled += code != (deed.bad ? ERR_CONFLICT : OK);
+        ErrorCode code = insert_repeat(caller, insert);
+        caller->refused_well += insert.bad && code == ERR_CONFLICT;
+        caller->misled += code != (insert.bad ? ERR_CONFLICT : OK);
         left = CUTS - proxy_counts(caller->proxy).cuts;
     }
     return NULL;
 }
 
-/* A deed whose first result was ERR_UNKNOWN and whose last one a refusal was not done. */
+/* An insert with the result ERR_UNKNOWN that was then refused has not committed. */
 static void results_settle(Caller *caller)
 {
     for (int i = 0; i < caller->results.count; i++)
@@ -107,7 +107,7 @@ TEST(commit_cut_a_thousand_times_is_never_reported_wrongly)
     int64_t                             resolved = metric_value(&pg_metrics.commits_resolved);
 
     assert_non_null(callers);
-    deed_prepare(database_url(db));
+    keyed_insert_prepare(database_url(db));
     for (int i = 0; i < CALLERS; i++)
         caller_open(&callers[i], i, db);
     for (int i = 0; i < CALLERS; i++)
@@ -121,14 +121,14 @@ TEST(commit_cut_a_thousand_times_is_never_reported_wrongly)
         refused += callers[i].refused_well;
         misled += callers[i].misled;
     }
-    Judgement judgement = deeds_judge(database_url(db), lists, CALLERS);
-    print_message("# %d cuts: %d done, %d refused, %d repeated by their caller\n", cuts, judgement.done,
-                  judgement.refused, repeated);
+    Comparison comparison = keyed_inserts_compare(database_url(db), lists, CALLERS);
+    print_message("# %d cuts: %d done, %d refused, %d repeated by their caller\n", cuts, comparison.done,
+                  comparison.refused, repeated);
 
     assert_int_equal(CALLERS * CUTS, cuts);
     assert_int_equal(0, misled);
-    assert_int_equal(0, judgement.wrong);
-    assert_int_equal(refused, judgement.refused);
+    assert_int_equal(0, comparison.wrong);
+    assert_int_equal(refused, comparison.refused);
     assert_true(refused > 0 && repeated > 0);
     assert_true(metric_value(&pg_metrics.commits_resolved) - resolved > 0);
     for (int i = 0; i < CALLERS; i++)

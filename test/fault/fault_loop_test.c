@@ -12,7 +12,7 @@
 #include "bus/dead_letter.h"
 #include "pg/migrate.h"
 #include "sql.h"
-#include "test/concurrency/deed.h"
+#include "test/concurrency/keyed_insert.h"
 #include "test/harness/database.h"
 #include "test/harness/test.h"
 
@@ -82,29 +82,29 @@ static void run_plain(Scenario *scenario, Pool *pool, TestDatabase *db, long n)
 
 /* ---- a keyed transaction ---- */
 
-static ErrorCode deed_scenario(Pool *pool, TestDatabase *db, long n, Error *reterr)
+static ErrorCode insert_scenario(Pool *pool, TestDatabase *db, long n, Error *reterr)
 {
     (void)db;
-    return deed_do(pool, soon(), (Deed){.number = (int)n}, reterr);
+    return keyed_insert_run(pool, soon(), (KeyedInsert){.number = (int)n}, reterr);
 }
 
-TEST(fault_loop_deed_is_done_once)
+TEST(fault_loop_keyed_insert_happens_once)
 {
     scoped(database_free) TestDatabase *db  = database_new_empty();
     bool                                hit = true;
     long                                n   = 0;
 
-    deed_prepare(database_url(db));
+    keyed_insert_prepare(database_url(db));
     while (hit && ++n < FAULTS_MAX) {
         Pool     *pool = pool_open(db);
         ErrorCode code;
 
-        hit = run_armed(deed_scenario, pool, db, n, &code);
+        hit = run_armed(insert_scenario, pool, db, n, &code);
         /* One fault is one failure: the transaction is tried three more times. */
         assert_int_equal(OK, code);
-        assert_int_equal(1, count_of(db, "select count(*) from deed_log where number = %ld", n));
-        run_plain(deed_scenario, pool, db, n);
-        assert_int_equal(1, count_of(db, "select count(*) from deed_log where number = %ld", n));
+        assert_int_equal(1, count_of(db, "select count(*) from inserted_log where number = %ld", n));
+        run_plain(insert_scenario, pool, db, n);
+        assert_int_equal(1, count_of(db, "select count(*) from inserted_log where number = %ld", n));
         pool_close(pool);
     }
     /* Connect, begin, two statements, before the commit, the commit, after it. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "test/concurrency/deed.h"
+#include "test/concurrency/keyed_insert.h"
 #include "test/harness/database.h"
 #include "test/harness/test.h"
 
@@ -16,9 +16,9 @@ extern char **environ;
 /* fault: PAWL_FAULT of the child; NULL: none. Returns what waitpid() tells. */
 static int child_run(const TestDatabase *db, int number, const char *fault)
 {
-    const char *program = harness_setting("PAWL_TEST_DEED");
+    const char *program = harness_setting("PAWL_TEST_INSERT");
     char        text[16], url[1024];
-    char       *arguments[] = {(char[]){"deed"}, url, (char[]){"0"}, text, NULL};
+    char       *arguments[] = {(char[]){"insert"}, url, (char[]){"0"}, text, NULL};
     pid_t       pid;
     int         status;
 
@@ -32,7 +32,7 @@ static int child_run(const TestDatabase *db, int number, const char *fault)
     return status;
 }
 
-TEST(kill_at_every_point_leaves_one_deed)
+TEST(kill_at_every_point_leaves_one_row)
 {
     static const struct {
         const char *fault;
@@ -45,13 +45,13 @@ TEST(kill_at_every_point_leaves_one_deed)
     };
     scoped(database_free) TestDatabase *db = database_new_empty();
 
-    deed_prepare(database_url(db));
+    keyed_insert_prepare(database_url(db));
     for (int i = 0; i < (int)COUNT(cases); i++) {
         char sql[96];
         int  status = child_run(db, i, cases[i].fault);
 
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        snprintf(sql, sizeof sql, "select count(*) from public.deed_log where number = %d", i);
+        snprintf(sql, sizeof sql, "select count(*) from public.inserted_log where number = %d", i);
         assert_int_equal(cases[i].rows, database_get_i64(db, sql));
         assert_int_equal(0, child_run(db, i, NULL));
         assert_int_equal(1, database_get_i64(db, sql));

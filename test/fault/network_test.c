@@ -10,7 +10,7 @@
 
 #include "base/sync.h"
 #include "pg/tx.h"
-#include "test/concurrency/deed.h"
+#include "test/concurrency/keyed_insert.h"
 #include "test/harness/conninfo.h"
 #include "test/harness/database.h"
 #include "test/harness/proxy.h"
@@ -282,10 +282,11 @@ TEST(failover_to_read_only_evicts_and_says_so)
     scoped(pool_free) Pool              *pool   = pool_open(test_server_url(server, "postgres"));
     Error                                error  = {0};
 
-    deed_prepare(test_server_url(server, "postgres"));
-    assert_ok(deed_do(pool, deadline_in_ms(DEADLINE_MS), (Deed){.number = 1}, &error));
+    keyed_insert_prepare(test_server_url(server, "postgres"));
+    assert_ok(keyed_insert_run(pool, deadline_in_ms(DEADLINE_MS), (KeyedInsert){.number = 1}, &error));
     server_demote(server);
-    assert_code(ERR_UNAVAILABLE, deed_do(pool, deadline_in_ms(DEADLINE_MS), (Deed){.number = 2}, &error));
+    assert_code(ERR_UNAVAILABLE,
+                keyed_insert_run(pool, deadline_in_ms(DEADLINE_MS), (KeyedInsert){.number = 2}, &error));
     assert_string_equal("25006", error.sqlstate);
     assert_contains(error.text, "read-only");
     assert_int_equal(0, idle_count(pool));
@@ -298,20 +299,22 @@ TEST(failover_finds_the_host_that_writes)
     char                                 url[CONNINFO_SIZE];
     Error                                error = {0};
 
-    deed_prepare(test_server_url(first, "postgres"));
-    deed_prepare(test_server_url(second, "postgres"));
+    keyed_insert_prepare(test_server_url(first, "postgres"));
+    keyed_insert_prepare(test_server_url(second, "postgres"));
     snprintf(url, sizeof url,
              "postgresql://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?target_session_attrs=read-write",
              test_server_port(first), test_server_port(second));
     scoped(pool_free) Pool *pool = pool_open(url);
 
     Results before = {0}, after = {0};
-    result_record(&before, 0, deed_do(pool, deadline_in_ms(DEADLINE_MS), (Deed){.number = 0}, &error));
+    result_record(&before, 0, keyed_insert_run(pool, deadline_in_ms(DEADLINE_MS), (KeyedInsert){.number = 0}, &error));
     server_demote(first);
     /* The connection it has still leads to the first: the write is refused there and done on the second. */
-    result_record(&after, 0, deed_do(pool, deadline_in_ms(DEADLINE_MS), (Deed){.number = 0}, &error));
+    result_record(&after, 0, keyed_insert_run(pool, deadline_in_ms(DEADLINE_MS), (KeyedInsert){.number = 0}, &error));
     assert_int_equal(OK, before.codes[0]);
     assert_int_equal(OK, after.codes[0]);
-    assert_int_equal(0, deeds_judge(test_server_url(first, "postgres"), (const Results *[]){&before}, 1).wrong);
-    assert_int_equal(0, deeds_judge(test_server_url(second, "postgres"), (const Results *[]){&after}, 1).wrong);
+    assert_int_equal(0,
+                     keyed_inserts_compare(test_server_url(first, "postgres"), (const Results *[]){&before}, 1).wrong);
+    assert_int_equal(0,
+                     keyed_inserts_compare(test_server_url(second, "postgres"), (const Results *[]){&after}, 1).wrong);
 }

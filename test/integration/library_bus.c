@@ -329,7 +329,7 @@ static PawlOutcome handle(PawlJob *job, void *context)
 static const struct {
     const char *type, *sql;
     PawlOutcome well, ill;
-} deeds[] = {
+} statements[] = {
     {"write",     "select 1",             PAWL_JOB_COMPLETE, PAWL_JOB_RETRY   },
     {"reject",    "select 1",             PAWL_JOB_REJECT,   PAWL_JOB_RETRY   },
     {"give-up",   "select 1",             PAWL_JOB_FAIL,     PAWL_JOB_RETRY   },
@@ -355,9 +355,9 @@ static PawlOutcome handle_in_tx(PawlJob *job, PawlTx *tx, void *context)
         return job_reject_late(job);
     pawl_job_result(job, "\"done\"");
     job->retry_in_ms = 1;
-    for (size_t i = 0; i < COUNT(deeds); i++)
-        if (strcmp(deeds[i].type, job->type) == 0)
-            return pawl_query(tx, deeds[i].sql, 0, NULL, NULL) == PAWL_OK ? deeds[i].well : deeds[i].ill;
+    for (size_t i = 0; i < COUNT(statements); i++)
+        if (strcmp(statements[i].type, job->type) == 0)
+            return pawl_query(tx, statements[i].sql, 0, NULL, NULL) == PAWL_OK ? statements[i].well : statements[i].ill;
     return PAWL_JOB_FAIL;
 }
 

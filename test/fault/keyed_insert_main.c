@@ -1,12 +1,12 @@
 /*
- * deed_main.c - one deed in a process of its own, for parents that kill it: deed_main URL CALLER NUMBER
+ * keyed_insert_main.c - one insert in its own process, for parents that kill it: keyed_insert_main URL CALLER NUMBER
  *
  * Exits with the code that the command line has for the answer; 0: done.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "test/concurrency/deed.h"
+#include "test/concurrency/keyed_insert.h"
 
 #define DEADLINE_MS 60000
 
@@ -20,9 +20,9 @@ int main(int argc, char **argv)
         return error_exit(ERR_USAGE);
     code = pool_new(&(PoolOptions){.conninfo = argv[1]}, &pool, &error);
     if (code == OK) {
-        Deed deed = {.caller = (int)strtol(argv[2], NULL, 10), .number = (int)strtol(argv[3], NULL, 10)};
+        KeyedInsert insert = {.caller = (int)strtol(argv[2], NULL, 10), .number = (int)strtol(argv[3], NULL, 10)};
 
-        code = deed_do(pool, deadline_in_ms(DEADLINE_MS), deed, &error);
+        code = keyed_insert_run(pool, deadline_in_ms(DEADLINE_MS), insert, &error);
         pool_free(pool);
     }
     if (code != OK)
