@@ -5,8 +5,9 @@ import shutil
 import socket
 import subprocess
 
+from checks import refused
 from pawl_test import Database, Pawl, Proxy, main, psql, setting, test, wait_until
-from helpers import IS_ROOT, Cluster, UserPawl, disk_fill, postmaster_pid, refused, small_disk
+from servers import IS_ROOT, Cluster, UserPawl, disk_fill, postmaster_pid, small_disk
 
 SECRET = "hunter2-hunter2"
 NOWHERE = "postgresql://postgres@127.0.0.1:1/postgres"

@@ -9,9 +9,10 @@ import subprocess
 import tempfile
 import urllib.parse
 
-from bus_helpers import counts, send
+from bus_commands import counts, send
+from checks import is_clean, refused
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, url_with_database, wait_until
-from helpers import IS_ROOT, Session, as_postgres, free_port, is_clean, refused
+from servers import IS_ROOT, Session, as_postgres, free_port
 
 INTERRUPTED = 75
 TINY = ("--count", "1000", "--rounds", "2")

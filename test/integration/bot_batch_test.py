@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """bot_batch - matches of several chats that share a transaction, and one of them that must not stop the others."""
 from bot_api import BotApi
-from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
+from servers import Session
 
 CHATS = 12
 # Two batches run at a time: a quarter of the pool.

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """bot_limits - how many messages of the bot wait: 1,000 in all, a share of them for each chat; nothing that was queued is lost."""
 from bot_api import BotApi
-from helpers import metric
+from checks import metric
 from pawl_test import Database, Pawl, main, test, wait_until
-from telegram_helpers import put
+from telegram_queue import put
 
 FAST = {"PAWL_TELEGRAM_CHAT_INTERVAL": "0ms", "PAWL_TELEGRAM_GROUP_PER_MINUTE": "1000", "PAWL_TELEGRAM_PER_SECOND": "1000",
         "PAWL_RATING_USER_PER_MINUTE": "1000", "PAWL_RATING_GROUP_PER_MINUTE": "1000"}

@@ -4,8 +4,9 @@ import json
 import time
 
 from bot_api import BotApi
-from helpers import Cluster, Session, metric, stop_clean
+from checks import metric, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
+from servers import Cluster, Session
 
 OUTAGE_S = 20
 SECRET = "the-webhook-s_secret"

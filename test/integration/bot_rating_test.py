@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from bot_api import BotApi, units
-from helpers import stop_clean
+from checks import stop_clean
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
 
 FAST = {"PAWL_TELEGRAM_CHAT_INTERVAL": "0ms", "PAWL_TELEGRAM_GROUP_PER_MINUTE": "1000", "PAWL_TELEGRAM_PER_SECOND": "1000"}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """bot_undo - undo of an old match with thousands after it: one message shows how far it is, and becomes the answer."""
 from bot_api import BotApi
-from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
-from rating_helpers import expected
+from rating_model import expected
+from servers import Session
 
 FAST = {"PAWL_TELEGRAM_CHAT_INTERVAL": "0ms", "PAWL_TELEGRAM_GROUP_PER_MINUTE": "1000", "PAWL_TELEGRAM_PER_SECOND": "1000"}
 BEGIN, END = 101, 102  # locks that an undo waits for: before its first change, and before its last one

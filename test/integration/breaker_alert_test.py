@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """breaker_alert - an outage of the database: live all the time, ready only while it is up, an alert for both changes."""
+from checks import alert, metric, problem, stop_clean
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
-from helpers import Receiver, alert, metric, problem, stop_clean
+from servers import Receiver
 
 # A request counts once, however often it tries to connect: five of them open the breaker, and a silent server makes each wait.
 ENV = {"PAWL_BREAKER_OPEN": "1s", "PAWL_CONNECT_TIMEOUT": "1s", "PAWL_REQUEST_TIMEOUT": "2s"}

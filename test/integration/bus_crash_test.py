@@ -8,8 +8,9 @@ import random
 import signal
 import subprocess
 
+from checks import is_clean
 from pawl_test import Database, Pawl, Process, Proxy, main, test, wait_until
-from helpers import Cluster, Session, is_clean
+from servers import Cluster, Session
 
 FULL = bool(os.environ.get("PAWL_TEST_FULL"))
 SEED = 20260

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """bus_http - commands, batches and workers over HTTP."""
-import json
 import signal
 import tempfile
 import time
 
-from bus_helpers import counts, events, new_id, replies, retry_at_once, send, show, wait_status, work
+from bus_commands import counts, events, new_id, replies, retry_at_once, send, show, wait_status, work
+from checks import problem, refused, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import Session, in_threads, problem, refused, stop_clean
+from servers import Session, in_threads
 
 
 def post(pawl, path, body, status=200, **rest):

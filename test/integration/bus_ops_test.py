@@ -2,9 +2,10 @@
 """bus_ops - what operators see of the bus: metrics, alerts, retention, and words that name what is missing."""
 import os
 
-from bus_helpers import new_id, send, show, work
+from bus_commands import new_id, send, show, work
+from checks import alert, is_clean, metric, problem, refused, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import Session, alert, in_threads, is_clean, metric, problem, refused, stop_clean
+from servers import Session, in_threads
 
 FAKE_CLOCK = os.path.join(os.path.dirname(__file__), "../regress/fake_clock.sql")
 

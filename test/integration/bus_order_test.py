@@ -5,7 +5,7 @@ import random
 import signal
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import Session
+from servers import Session
 
 SEED = 20261
 FULL = bool(os.environ.get("PAWL_TEST_FULL"))

@@ -5,9 +5,10 @@ import random
 import signal
 import threading
 
+from bus_commands import counts, new_id, send, show, work
+from checks import metric, problem, refused
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import Session, metric, problem, refused
-from bus_helpers import counts, new_id, send, show, work
+from servers import Session
 
 SEED = 20269
 KEYS, COMMANDS, KILLS = 40, 4000, 24

@@ -7,9 +7,10 @@ import re
 import subprocess
 import tempfile
 
-from bus_helpers import (counts, events, new_id, replies, retry_at_once, send, show, status, wait_status, work)
+from bus_commands import (counts, events, new_id, replies, retry_at_once, send, show, status, wait_status, work)
+from checks import is_clean, refused, refused_done
 from pawl_test import TIMEOUT_S, Database, Done, Pawl, main, setting, test, wait_until
-from helpers import Session, is_clean, refused, refused_done
+from servers import Session
 
 
 class Folder(tempfile.TemporaryDirectory):

@@ -5,8 +5,8 @@ import re
 import subprocess
 
 from pawl_test import Database, Pawl, Process, main, setting, test, wait_until
-from bus_helpers import new_id, send
-from process_helpers import define, start
+from bus_commands import new_id, send
+from process_cli import define, start
 
 
 class Listener:

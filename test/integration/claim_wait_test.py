@@ -5,8 +5,9 @@ import selectors
 import socket
 import time
 
+from checks import metric, stop_clean
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, wait_until
-from helpers import Session, metric, stop_clean
+from servers import Session
 
 POLLERS = 2000
 

@@ -7,8 +7,8 @@ import subprocess
 import urllib.request
 import uuid
 
+from checks import dead_letters_put, refused
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, wait_until
-from helpers import dead_letters_put, refused
 
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
             "tsq cancel", "tsq complete", "batch create", "batch seal", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",

@@ -2,8 +2,9 @@
 """confidential - an outage or overload answer names no host, port, user or path of the database; the log does."""
 import uuid
 
+from checks import problem, stop_clean
 from pawl_test import Pawl, main, test, wait_until
-from helpers import Cluster, Session, problem, stop_clean
+from servers import Cluster, Session
 
 USER = "quietuser"
 

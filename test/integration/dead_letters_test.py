@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """dead_letters - what failed is kept, shown, retried and forgotten; alerts about it are sent exactly once."""
+from checks import alert, dead_letters_put, metric, problem, refused, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import Receiver, alert, dead_letters_put, metric, problem, refused, stop_clean
+from servers import Receiver
 
 
 @test

@@ -3,9 +3,10 @@
 import os
 import shutil
 
-from bus_helpers import retry_at_once
+from bus_commands import retry_at_once
+from checks import dead_letters_put, metric
 from pawl_test import Database, Pawl, Proxy, main, psql, test, wait_until
-from helpers import IS_ROOT, Cluster, Session, dead_letters_put, disk_fill, metric, small_disk
+from servers import IS_ROOT, Cluster, Session, disk_fill, small_disk
 
 CHECKS = ["settings", "environment", "charts", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
           "wraparound", "disk", "stuck rows", "queues", "troubleshooting", "handlers", "dead letters", "retention", "rate limits", "ledger clock"]

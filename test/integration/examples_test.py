@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-from bus_helpers import new_id, replies, retry_at_once, send, show, wait_status, work
+from bus_commands import new_id, replies, retry_at_once, send, show, wait_status, work
 from pawl_test import TIMEOUT_S, Database, Pawl, Process, main, setting, test, wait_until
 
 START_S = 2 * 120  # APP_START_MS, for the private PostgreSQL and again for the migrations

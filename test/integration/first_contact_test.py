@@ -8,8 +8,9 @@ import signal
 import stat
 import tempfile
 
+from checks import alert, problem, refused, stop_clean
 from pawl_test import Pawl, main, test, wait_until
-from helpers import UserPawl, alert, kill_postmaster, postmaster_pid, problem, refused, stop_clean
+from servers import UserPawl, kill_postmaster, postmaster_pid
 
 ROUTES = [
     ("get", "/health/live"), ("get", "/health/ready"), ("get", "/metrics"), ("get", "/openapi.json"),

@@ -2,8 +2,8 @@
 """heartbeats - leases are extended while handlers hold every connection that they may have."""
 import json
 
-from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
+from servers import Session
 
 COMMANDS = 8
 

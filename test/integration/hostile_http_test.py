@@ -8,8 +8,9 @@ import secrets
 import socket
 import time
 
+from checks import dead_letters_put, metric, stop_clean
 from pawl_test import TIMEOUT_S, Database, Pawl, main, test, wait_until
-from helpers import dead_letters_put, in_threads, metric, stop_clean
+from servers import in_threads
 
 AUTH = f"Authorization: Bearer {Pawl.TOKEN}\r\n".encode()
 SEED = 20261115

@@ -4,10 +4,11 @@ import hashlib
 import json
 import uuid
 
-from bus_helpers import work
+from bus_commands import work
+from checks import problem
 from pawl_test import Database, Pawl, main, test
-from helpers import Session, in_threads, problem
-from process_helpers import cli
+from process_cli import cli
+from servers import Session, in_threads
 
 
 def post(pawl, path, body, key="order-17", **options):
@@ -144,7 +145,7 @@ def a_text_is_a_key_on_the_command_line():
         assert "--lines" in pawl.run("send", "shop", "charge", "--key", "order-17", "--lines").stderr
         started = [cli(pawl, "start", "order", "--domain", "shop", "--key", "order-17") for _ in range(2)]
         assert started == [{"process_id": key, "created": True}, {"process_id": key, "created": False}], started
-        assert db.value(f"select pawl.start('order', p_domain => 'shop', p_key => 'order-17')") == key
+        assert db.value("select pawl.start('order', p_domain => 'shop', p_key => 'order-17')") == key
         assert db.value("select count(*) from pawl.command") == "2"
 
 

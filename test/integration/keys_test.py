@@ -9,8 +9,8 @@ import socket
 import threading
 import time
 
+from checks import dead_letters_put, problem, refused, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import dead_letters_put, problem, refused, stop_clean
 
 
 def create(pawl, name, *flags):

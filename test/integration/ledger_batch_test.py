@@ -8,9 +8,9 @@ import json
 import os
 import random
 
-from ledger_helpers import new_key
+from ledger_servers import new_key
 from pawl_test import Database, main, test
-from helpers import Session
+from servers import Session
 
 SEED = int(os.environ.get("PAWL_LEDGER_SEED", "11"))
 OPERATIONS = int(os.environ.get("PAWL_LEDGER_OPERATIONS", "6000"))

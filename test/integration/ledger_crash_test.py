@@ -15,11 +15,12 @@ import signal
 import threading
 import time
 
+from checks import is_clean
 from ledger_checker import Operation, ledger_read, check, kinds_of
-from ledger_helpers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
+from ledger_servers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
 from ledger_swarm import RETRY_S, SwarmProcess, resolve, spend, topup, transfer, try_once
 from pawl_test import Database, Pawl, main, test
-from helpers import Cluster, is_clean
+from servers import Cluster
 
 SEED = 1492
 TRANSFERS = int(os.environ.get("PAWL_LEDGER_TRANSFERS", "20000"))

@@ -8,7 +8,7 @@ import re
 import urllib.parse
 from typing import NamedTuple
 
-from ledger_helpers import new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
+from ledger_servers import new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
 from ledger_swarm import Request, Swarm
 from pawl_test import Database, Pawl, main, test
 

@@ -3,10 +3,11 @@
 import random
 from contextlib import contextmanager
 
-from ledger_helpers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
+from checks import problem
+from ledger_servers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
 from ledger_swarm import Request, Swarm, resolve, transfer
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
-from helpers import Cluster, Session, problem
+from servers import Cluster, Session
 
 TWINS = 32
 CUTS = 60

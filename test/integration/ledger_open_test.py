@@ -3,9 +3,9 @@
 import json
 from contextlib import ExitStack
 
-from ledger_helpers import new_key
+from ledger_servers import new_key
 from pawl_test import Database, Pawl, main, test
-from helpers import Session
+from servers import Session
 
 OPEN = 20  # more than @system has stripes
 

@@ -10,10 +10,10 @@ import threading
 import time
 
 from ledger_checker import Operation
-from ledger_helpers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
+from ledger_servers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
 from ledger_swarm import Move, Request, Swarm, resolve, spend, transfer, try_once
 from pawl_test import TIMEOUT_S, Database, Pawl, main, test, wait_until
-from helpers import Session
+from servers import Session
 
 SEED = 77
 FULL = bool(os.environ.get("PAWL_TEST_FULL"))

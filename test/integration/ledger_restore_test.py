@@ -5,10 +5,10 @@ import random
 import subprocess
 
 from ledger_checker import ledger_read, check
-from ledger_helpers import new_key, rows_of, servers_stop, wallets_open
+from ledger_servers import new_key, rows_of, servers_stop, wallets_open
 from ledger_swarm import Swarm, resolve, spend, topup, transfer
 from pawl_test import TIMEOUT_S, Pawl, main, setting, test, wait_until
-from helpers import Cluster, Session
+from servers import Cluster, Session
 
 MOVES = 2000
 SEALED = "select coalesce(max(upto), -1) >= (select max(id) from wallet.txn) from wallet.seal"

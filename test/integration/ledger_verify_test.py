@@ -2,8 +2,9 @@
 """ledger_verify - a byte that was changed past the ledger's triggers is found, and its row is named."""
 import random
 
+from checks import problem
 from pawl_test import Database, Pawl, main, test
-from helpers import Session, problem
+from servers import Session
 
 SEED = 20261115
 TRIES = 100

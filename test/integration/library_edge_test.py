@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from bus_helpers import send, wait_status
+from bus_commands import send, wait_status
 from pawl_test import TIMEOUT_S, Database, Pawl, Process, Proxy, main, setting, test, url_with_database, wait_until
 
 EDGE = os.path.join(setting("PAWL_BUILD"), "test/integration/library_edge")

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import tempfile
 
-from bus_helpers import counts, new_id, retry_at_once, send, show, wait_status
+from bus_commands import counts, new_id, retry_at_once, send, show, wait_status
 from pawl_test import TIMEOUT_S, Database, Pawl, Process, Proxy, main, setting, test, wait_until
-from helpers import backends
+from servers import backends
 
 SOURCE, BUILD = setting("PAWL_SOURCE"), setting("PAWL_BUILD")
 BUS = os.path.join(BUILD, "test/integration/library_bus")

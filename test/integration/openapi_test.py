@@ -3,10 +3,10 @@
 import re
 import uuid
 
-from bus_helpers import send, work
+from bus_commands import send, work
+from checks import dead_letters_put, problem, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
-from rating_helpers import CHAT, Model
-from helpers import dead_letters_put, problem, stop_clean
+from rating_model import CHAT, Model
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")

@@ -4,9 +4,10 @@ import os
 import re
 import subprocess
 
-from bus_helpers import send, status, work
+from bus_commands import send, status, work
+from checks import refused, stop_clean
 from pawl_test import TIMEOUT_S, Pawl, main, setting, test
-from helpers import IS_ROOT, Cluster, refused, stop_clean
+from servers import IS_ROOT, Cluster
 
 DOCS = os.path.join(setting("PAWL_SOURCE"), "docs/operations.md")
 

@@ -6,8 +6,9 @@ import subprocess
 import tempfile
 import urllib.parse
 
+from checks import dead_letters_put, metric, stop_clean
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, test, wait_until
-from helpers import IS_ROOT, as_postgres, dead_letters_put, free_port, metric, stop_clean
+from servers import IS_ROOT, as_postgres, free_port
 
 POOL = 3  # connections to the server, fewer than pawl opens to the pooler
 STATE = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_read_only",

@@ -9,7 +9,7 @@ import time
 import uuid
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_code_helpers import claim, module_worker, order_worker, post, process_module, report, show
+from process_worker import claim, module_worker, order_worker, post, process_module, report, show
 
 STATE = {"items": ["lamp"], "amount": 5, "rest": 0.1}
 

@@ -5,7 +5,7 @@ import os
 import tempfile
 
 from pawl_test import Database, Pawl, main, psql, setting, test, wait_until
-from process_helpers import define, lines, run, show, start, wait_status
+from process_cli import define, lines, run, show, start, wait_status
 
 UNDO = {"name": "first", "exec": "echo '{}'", "compensate": {"exec": "true"}}
 

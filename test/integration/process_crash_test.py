@@ -7,7 +7,7 @@ import signal
 import tempfile
 
 from pawl_test import Pawl, main, test, wait_until
-from helpers import Cluster
+from servers import Cluster
 
 SEED = 4711
 COUNT = int(os.environ.get("PAWL_TEST_PROCESSES", "300"))

@@ -8,8 +8,8 @@ import threading
 import uuid
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_code_helpers import claim, module_worker, order_worker, post, process_module, report, show
-from process_helpers import cli, define, wait_status
+from process_worker import claim, module_worker, order_worker, post, process_module, report, show
+from process_cli import cli, define, wait_status
 
 LATE = "the deadline of the process has passed"
 

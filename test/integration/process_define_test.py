@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
-"""process_define - pawl process define checks and draws definition files without a database."""
+"""process_define - definition files are checked and drawn without a database, and SQL checks what it stores."""
 import json
 import os
 
-from pawl_test import Pawl, main, setting, test
+from pawl_test import Database, Pawl, main, setting, test
+from process_cli import cli, define, refusal, start, wait_status
 
 ORDER = os.path.join(setting("PAWL_SOURCE"), "examples", "order-saga", "order.json")
 # Nothing listens there: a command that asks the database fails.
 NOWHERE = {"PAWL_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
 
 
-def define(pawl, *arguments, **options):
+def define_files(pawl, *arguments, **options):
     return pawl.run("process", "define", *arguments, **options)
 
 
 @test
 def check_accepts_the_example_without_a_database():
     with Pawl(env=NOWHERE) as pawl:
-        done = define(pawl, ORDER, "--check")
+        done = define_files(pawl, ORDER, "--check")
         assert (done.code, done.stdout, done.stderr) == (0, "shop order is valid: 14 steps, 5 compensations\n", ""), done
         with open(ORDER, encoding="utf-8") as file:
-            piped = define(pawl, "-", "--check", "--json", stdin=file.read())
+            piped = define_files(pawl, "-", "--check", "--json", stdin=file.read())
         assert json.loads(piped.stdout) == {"domain": "shop", "type": "order", "steps": 14, "compensations": 5}, piped
 
 
@@ -38,13 +39,13 @@ def check_refuses_with_the_place_in_the_file():
             assert text.count(old) == 1, old
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text.replace(old, new))
-            done = define(pawl, path, "--check")
+            done = define_files(pawl, path, "--check")
             assert (done.code, done.stdout) == (1, "") and f"pawl: {path}{words}" in done.stderr, done
-            problem = json.loads(define(pawl, path, "--diagram", "--json").stderr)
+            problem = json.loads(define_files(pawl, path, "--diagram", "--json").stderr)
             assert problem["detail"].startswith(f"{path}{words}") and problem["exit"] == 1, problem
-        done = define(pawl, "-", "--check", stdin="[]")
+        done = define_files(pawl, "-", "--check", stdin="[]")
         assert done.code == 1 and done.stderr == "pawl: standard input:1:1: must be an object, got an array\n", done
-        done = define(pawl, "-", "--check", stdin=" " * (1 << 20) + "{}")
+        done = define_files(pawl, "-", "--check", stdin=" " * (1 << 20) + "{}")
         assert done.code == 1 and "at most 1048576 are allowed" in done.stderr, done
 
 
@@ -52,21 +53,62 @@ def check_refuses_with_the_place_in_the_file():
 def files_that_cannot_be_read_are_wrong_usage():
     with Pawl(env=NOWHERE) as pawl:
         for path, words in [(os.path.join(pawl.home, "none.json"), "No such file"), (pawl.home, "Is a directory")]:
-            done = define(pawl, path, "--check")
+            done = define_files(pawl, path, "--check")
             assert done.code == 2 and f'FILE "{path}" cannot be read: {words}' in done.stderr, done
 
 
 @test
 def diagram_draws_the_example():
     with Pawl(env=NOWHERE) as pawl:
-        done = define(pawl, ORDER, "--diagram")
+        done = define_files(pawl, ORDER, "--diagram")
         lines = done.stdout.splitlines()
         assert done.code == 0 and done.stderr == "" and lines[0] == "flowchart TD", done
         assert "    s0 -.->|compensate| c0" in lines and '    s0["reserve<br/>sql shop.reserve"]' in lines, done
         words = [line.strip().split(" ")[0] for line in lines]
         assert words.count("end") == words.count("subgraph") == 3, done
-        shown = json.loads(define(pawl, ORDER, "--diagram", "--json").stdout)
+        shown = json.loads(define_files(pawl, ORDER, "--diagram", "--json").stdout)
         assert shown["diagram"] == done.stdout and shown["steps"] == 14, shown
+
+
+# --- with a database ---
+
+@test
+def a_definition_is_checked_in_sql_too():
+    with Database() as db:
+        for arguments in ("'d', 't', 'not json', null, null, null", "'d', 't', '[]', null, null, null"):
+            assert refusal(db, f"perform pawl.process_define({arguments})").startswith("QP001: "), arguments
+        valid = json.dumps({"type": "t", "domain": "d", "steps": [{"name": "a", "set": {"a": 1}}]})
+        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', -1, 'fail', null)").startswith("QP001: ")
+        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', 9223372036854775807, 'fail', null)").startswith("QP001: ")
+        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', 1000, 'nonsense', null)").startswith("QP001: ")
+        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', 1000, 'fail', null)") == "none"
+
+
+@test
+def what_can_be_known_of_a_file_or_a_start_is_refused_at_once():
+    with Database() as db, Pawl(db) as pawl:
+        for sleep, word in (({"for": "5"}, 'for must be a duration'), ({"until": "tomorrow"}, 'until must be a time'), ({"for": "9999d"}, "up to 3650d")):
+            done = pawl.run("process", "define", "-", "--check", stdin=json.dumps({"type": "x", "domain": "edge", "steps": [{"name": "r", "sleep": sleep}]}))
+            assert done.code == 1 and word in done.stderr and "steps[0].sleep" in done.stderr, done
+        done = pawl.run("process", "define", "-", "--check", stdin=json.dumps({"type": "x", "domain": "edge", "steps": [
+            {"name": "r", "sleep": {"for": "5s"}}, {"name": "u", "sleep": {"until": "2026-11-20T18:00:00Z"}}]}))
+        assert done.code == 0, done
+        done = pawl.run("process", "start", "x", "--domain", "process:edge")
+        assert done.code == 2 and 'give "edge"' in done.stderr, done
+        assert 'give "edge"' in refusal(db, "perform pawl.start('x', p_domain => 'process:edge')")
+
+
+@test
+def a_process_that_was_started_before_its_type_was_defined_runs():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process = start(pawl, "early")
+        define(pawl, {"domain": "edge", "type": "early", "deadline": "1h", "steps": [{"name": "n", "set": {"n": 1}},
+                                                                                     {"name": "w", "wait": {"response": "go"}}]})
+        waits = wait_status(pawl, process, "WAITING_FOR_ASYNC", "WAITING_FOR_TSQ")
+        assert waits["status"] == "WAITING_FOR_ASYNC" and waits["version"] == 1 and waits["deadline"] == waits["continues_at"], waits
+        cli(pawl, "signal", process, "go")
+        wait_status(pawl, process, "COMPLETED")
 
 
 main()

@@ -9,7 +9,7 @@ import tempfile
 import threading
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_helpers import cli, define, show, wait_status
+from process_cli import cli, define, show, wait_status
 
 
 def run(pawl, definition, *statuses, state=None):

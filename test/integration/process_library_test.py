@@ -2,7 +2,6 @@
 """process_library - processes written in C with libpawl: replayed after a kill at each point, changed functions, lost leases, start, signal."""
 import concurrent.futures
 import hashlib
-import json
 import os
 import signal
 import tempfile

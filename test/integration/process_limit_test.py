@@ -7,30 +7,13 @@ import tempfile
 import threading
 import time
 
+import process_cli
 from pawl_test import Database, Pawl, main, test, wait_until
-
-
-def define(pawl, definition):
-    done = pawl.run("process", "define", "-", stdin=json.dumps(definition))
-    assert done.code == 0, done
+from process_cli import cli, define, lines, run, wait_status
 
 
 def start(pawl, kind, state=None):
-    done = pawl.run("process", "start", kind, json.dumps(state or {}), "--json")
-    assert done.code == 0, done
-    return done.json["process_id"]
-
-
-def show(pawl, process_id):
-    return pawl.run("process", "show", process_id, "--json").json
-
-
-def wait_status(pawl, process_id, *statuses):
-    def reached():
-        shown = show(pawl, process_id)
-        return shown if shown["status"] in statuses else None
-
-    return wait_until(reached, what=f"{process_id} is {' or '.join(statuses)}")
+    return process_cli.start(pawl, kind, state, "default")
 
 
 class Faulty(http.server.ThreadingHTTPServer):
@@ -277,7 +260,7 @@ def a_process_that_fans_out_too_far_is_stopped_with_a_reason():
         assert db.value("select count(*) from pawl.command c where c.type = 'fine' and c.sender like 'process %'") == "0"
 
 
-def lines(folder, name):
+def line_count(folder, name):
     path = os.path.join(folder, name)
     return len(open(path).readlines()) if os.path.exists(path) else 0
 
@@ -285,10 +268,10 @@ def lines(folder, name):
 def started_at_once(folder, least):
     """How many programs run when no more are started; so many are, however long it takes."""
     seen = []
-    wait_until(lambda: lines(folder, "started") >= least, what=f"{least} programs are started")
-    wait_until(lambda: seen.append(lines(folder, "started")) or (len(seen) > 100 and seen[-1] > 0 and len(set(seen[-100:])) == 1),
+    wait_until(lambda: line_count(folder, "started") >= least, what=f"{least} programs are started")
+    wait_until(lambda: seen.append(line_count(folder, "started")) or (len(seen) > 100 and seen[-1] > 0 and len(set(seen[-100:])) == 1),
                what="no more programs are started")
-    return lines(folder, "started")
+    return line_count(folder, "started")
 
 
 def program_of(folder):
@@ -312,12 +295,12 @@ def inputs_of_steps_share_the_memory_of_their_pod():
         large = db.rows("""select pawl.start('large', jsonb_build_object('items', (select jsonb_agg(i) from generate_series(1, 16) i),
                                                                         'text', repeat('x', 900000))) from generate_series(1, 2)""")
         most = (32 << 20) // 3600000
-        assert started_at_once(folder, most) == most, lines(folder, "started")
+        assert started_at_once(folder, most) == most, line_count(folder, "started")
         wait_status(pawl, start(pawl, "small", {"text": "y"}), "COMPLETED")
         release(folder)
         for process in large:
             wait_status(pawl, process, "COMPLETED")
-        assert lines(folder, "started") == lines(folder, "ended") == 32
+        assert line_count(folder, "started") == line_count(folder, "ended") == 32
 
 
 @test
@@ -340,7 +323,7 @@ def activations_share_the_memory_of_their_pod():
         release(folder)
         for process in large:
             wait_status(pawl, process, "COMPLETED")
-        assert lines(folder, "started") == lines(folder, "ended") == 12
+        assert line_count(folder, "started") == line_count(folder, "ended") == 12
 
 
 @test
@@ -359,7 +342,7 @@ def activations_share_the_memory_of_what_they_add():
         release(folder)
         for process in adds:
             wait_status(pawl, process, "COMPLETED")
-        assert lines(folder, "started") == lines(folder, "ended") == 16
+        assert line_count(folder, "started") == line_count(folder, "ended") == 16
         assert db.value("select count(*) from pawl.process_step s where s.name like 'record%'") == "80"
 
 
@@ -373,10 +356,45 @@ def nested_branches_share_the_threads_of_their_pod():
                                                  "steps": [{"name": "side", "parallel": branches}]}]})
         pawl.serve()
         process = start(pawl, "wide", {"items": list(range(16))})
-        assert started_at_once(folder, 65) == 65, lines(folder, "started")
+        assert started_at_once(folder, 65) == 65, line_count(folder, "started")
         release(folder)
         wait_status(pawl, process, "COMPLETED")
-        assert lines(folder, "started") == lines(folder, "ended") == 256
+        assert line_count(folder, "started") == line_count(folder, "ended") == 256
+
+
+@test
+def a_process_at_its_limit_of_records_is_compensated():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        seen = os.path.join(folder, "seen")
+        cash = {"name": "cash", "exec": f"echo cash >> {seen}; echo 1", "compensate": {"exec": f"echo back >> {seen}; echo 1"}}
+        each = {"name": "all", "each": "{{state.list}}", "steps": [{"name": "n", "set": {"n": "{{index}}"}}]}
+        _, ended = run(pawl, {"type": "full", "on_failure": "compensate", "steps": [cash, each]}, "COMPENSATED", "WAITING_FOR_TSQ",
+                       state={"list": [0] * 10000})
+        assert ended["status"] == "COMPENSATED" and "10000" in ended["error"], ended["error"]
+        assert lines(seen) == ["cash", "back"] and len(ended["steps"]) == 2, (lines(seen), len(ended["steps"]))
+        wait = {"name": "w", "wait": {"response": "go"}}
+        process, _ = run(pawl, {"type": "brim", "on_failure": "compensate", "steps": [cash, wait, {"name": "n", "set": {"n": 1}}]},
+                         "WAITING_FOR_ASYNC")
+        db.rows(f"""insert into pawl.process_step (id, name, attempt, result, started_at, ended_at)
+                    select c.id, 'n:' || n, 1, 'null', now(), now() from pawl.command c, generate_series(1, 9999) n
+                    where c.command_id = '{process}'""")
+        cli(pawl, "signal", process, "go")
+        ended = f"select o.status || ' ' || o.error from pawl.outcome o join pawl.command c using (id) where c.command_id = '{process}'"
+        wait_until(lambda: db.rows(ended), what="it has ended")  # thousands of steps take long to show
+        assert db.value(ended).startswith("FAILED step w: ") and "10000" in db.value(ended), db.value(ended)
+        assert lines(seen) == ["cash", "back"] * 2, lines(seen)
+
+
+@test
+def children_are_nested_at_most_100_levels():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        bomb = {"type": "bomb", "on_failure": "fail", "steps": [{"name": "c", "process": {"type": "bomb", "domain": "edge", "state": {}}}]}
+        _, ended = run(pawl, bomb, "FAILED", "WAITING_FOR_TSQ", "COMPLETED")
+        assert ended["status"] == "FAILED", ended
+        assert db.value("select count(*) || ' ' || max(depth) from pawl.process") == "101 100"
+        assert db.value("select count(*) from pawl.outcome where error like '%nested at most 100 levels%'") != "0"
 
 
 main()

@@ -4,9 +4,9 @@ import os
 import re
 import tempfile
 
-from helpers import Session, backends
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_helpers import define, lines
+from process_cli import define, lines
+from servers import Session, backends
 
 LOCKED = 100
 FREE = 50

@@ -5,8 +5,8 @@ import pathlib
 import tempfile
 import uuid
 
-from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
+from servers import Session
 
 
 def cli(pawl, *arguments, code=0, **options):

@@ -9,7 +9,7 @@ import signal
 import uuid
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import Session, in_threads
+from servers import Session, in_threads
 
 FULL = bool(os.environ.get("PAWL_TEST_FULL"))
 TIMEOUTS = 5000 if FULL else 160

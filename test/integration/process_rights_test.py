@@ -5,8 +5,8 @@ import os
 import re
 
 from pawl_test import Database, Pawl, main, setting, test
-from helpers import Cluster
-from process_helpers import define, show, start, wait_status
+from process_cli import define, show, start, wait_status
+from servers import Cluster
 
 UNDONE = {"type": "undone", "domain": "edge", "steps": [
     {"name": "take", "exec": "true", "compensate": {"exec": "true"}}, {"name": "answer", "wait": {"response": "go"}}]}

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """process_sent - commands and children that a process has sent, when it ends or is compensated before them. The pods run with default settings."""
+import hashlib
 import os
 import tempfile
+import uuid
 
-from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_helpers import cli, define, lines, run, show, wait_status
+from process_cli import cli, define, lines, run, show, wait_status
+from servers import Session
 
 
 def sent_status(db, domain):
@@ -183,6 +185,42 @@ def an_activation_sends_only_what_is_new():
         # After the pod has ended, so that all calls are counted. Those beside the 200: the start, and commands that had ended whose replies were late.
         calls = int(db.value("select calls from pg_stat_user_functions where schemaname = 'pawl' and funcname = 'send_items'"))
         assert 201 <= calls < 300, calls
+
+
+# --- ids of what is sent ---
+
+def computed_id(domain, process, record, number=1):
+    """The id of a step's command as it would follow from what other senders can know."""
+    text = b"\0".join([f"process:{domain}".encode(), process.encode(), f"{record}#{number}".encode()])
+    hashed = bytearray(hashlib.blake2b(text, digest_size=16).digest())
+    hashed[6] = hashed[6] & 0x0f | 0x80
+    hashed[8] = hashed[8] & 0x3f | 0x80
+    return str(uuid.UUID(bytes=bytes(hashed)))
+
+
+@test
+def ids_of_what_a_step_sends_cannot_be_computed_and_taken_before():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, {"type": "bill", "domain": "edge", "steps": [{"name": "bill", "command": {"domain": "bank", "type": "charge", "payload": {"n": 1}}}]})
+        process = str(uuid.uuid4())
+        taken = computed_id("edge", process, "bill")
+        db.rows(f"select pawl.send('bank', 'charge', '{{\"n\": 1}}', '{taken}')")
+        cli(pawl, "start", "bill", "{}", "--domain", "edge", "--id", process)
+        wait_status(pawl, process, "WAITING_FOR_REPLY")
+        sent = db.rows("select command_id from pawl.command where type = 'charge' and reply_to like 'response:%'")
+        assert len(sent) == 1 and sent != [taken], sent
+        assert pawl.run("work", "bank", "--noop", "--drain").code == 0
+        wait_status(pawl, process, "COMPLETED")
+        # A process from before has no secret, and keeps the ids that it has used.
+        old = str(uuid.uuid4())
+        with Session(db.url) as session:
+            session.do("begin")
+            session.do(f"select pawl.start('bill', '{{}}', '{old}', 'edge')")
+            session.do(f"update pawl.process set secret = null where id = pawl.process_number('{old}')")
+            session.do("commit")
+        wait_status(pawl, old, "WAITING_FOR_REPLY")
+        assert db.value(f"select count(*) from pawl.command where command_id = '{computed_id('edge', old, 'bill')}'") == "1"
 
 
 main()

@@ -13,7 +13,7 @@ import threading
 import uuid
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_helpers import cli, define, run, show, start, wait_status
+from process_cli import cli, define, run, show, start, wait_status
 
 
 def events(shown, *names):

@@ -9,9 +9,10 @@ import re
 import subprocess
 import uuid
 
+from checks import problem
 from pawl_test import TIMEOUT_S, Database, Pawl, main, setting, test, wait_until
-from helpers import Session, problem
-from process_helpers import cli, define, show, wait_status
+from process_cli import cli, define, show, wait_status
+from servers import Session
 
 SAGA = os.path.join(setting("PAWL_SOURCE"), "examples", "order-saga")
 ITEMS = [{"sku": "cup", "count": 2}, {"sku": "lamp", "count": 1}]  # 474

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """process_unexpected - a misspelled name of a response or of a domain is said, and a repeat gets the bytes of the first answer."""
 from pawl_test import Database, Pawl, main, test
-from process_helpers import cli, define, start, wait_status
+from process_cli import cli, define, start, wait_status
 
 ASKED = {"type": "asked", "domain": "edge", "steps": [
     {"name": "list", "each": "{{state.items}}", "steps": [{"name": "seen", "wait": {"response": "seen"}}]},

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """process_upgrade - a pod that still runs when a newer program has migrated the database fails no process: it claims nothing more and is not ready."""
-from helpers import in_threads, metric, problem
+from checks import metric, problem
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_helpers import define, show, start, wait_status
+from process_cli import define, show, start, wait_status
+from servers import in_threads
 
 WAITING = {"type": "waiting", "domain": "edge", "on_failure": "fail", "steps": [
     {"name": "answer", "wait": {"response": "go"}}, {"name": "last", "set": {"last": 1}}]}

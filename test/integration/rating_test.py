@@ -3,9 +3,10 @@
 import concurrent.futures
 import types
 
+from checks import problem, refused
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import Session, problem, refused
-from rating_helpers import CHAT, Model
+from rating_model import CHAT, Model
+from servers import Session
 
 
 def key(pawl, scopes):

@@ -3,9 +3,10 @@
 import hashlib
 import uuid
 
-from bus_helpers import events, retry_at_once, send, show, status, work
+from bus_commands import events, retry_at_once, send, show, status, work
+from checks import dead_letters_put, problem, stop_clean
 from pawl_test import Database, Pawl, main, test
-from helpers import Session, dead_letters_put, problem, stop_clean
+from servers import Session
 
 
 def new_key():

@@ -5,8 +5,9 @@ import shutil
 import subprocess
 import uuid
 
+from checks import stop_clean
 from pawl_test import TIMEOUT_S, Pawl, main, psql, setting, test, wait_until
-from helpers import IS_ROOT, Cluster, Session, as_postgres, free_port, in_threads, stop_clean
+from servers import IS_ROOT, Cluster, Session, as_postgres, free_port, in_threads
 
 CONF = "wal_level = replica\nmax_wal_senders = 4\nfsync = on\nsynchronous_commit = on\n"
 ENV = {"PAWL_REQUEST_TIMEOUT": "1s", "PAWL_POOL_MAX": "4"}

@@ -3,8 +3,9 @@
 import os
 import signal
 
+from checks import alert, dead_letters_put, is_clean, metric, refused, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import Receiver, alert, backends, dead_letters_put, is_clean, metric, refused, stop_clean
+from servers import Receiver, backends
 
 
 def serve_without_http(pawl, *arguments):

@@ -10,8 +10,9 @@ import subprocess
 import tempfile
 import time
 
+from checks import is_clean, metric, stop_clean
 from pawl_test import TIMEOUT_S, Database, Pawl, Proxy, main, setting, test, wait_until
-from helpers import Session, backends, in_threads, is_clean, metric, postmaster_pid, stop_clean
+from servers import Session, backends, in_threads, postmaster_pid
 
 LOCK = "begin; lock table pawl.failed_operations in access exclusive mode"
 WORKERS = 2

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """stall - what another transaction holds delays only the requests that need it: no route that serves others runs out of threads or connections."""
-from bus_helpers import new_id
-from helpers import Session, in_threads, metric, stop_clean
+from bus_commands import new_id
+from checks import metric, stop_clean
 from pawl_test import TIMEOUT_S, Database, Pawl, main, test, wait_until
-from process_code_helpers import claim as claim_activations
+from process_worker import claim as claim_activations
+from servers import Session, in_threads
 
 MANY = 80  # more than PAWL_HTTP_THREADS, and many times the pool
 # The number of threads and connections is that of the default settings. Requests that wait get more time, so that none of them is over

@@ -6,9 +6,10 @@ import threading
 import time
 
 from bot_api import BotApi
-from helpers import Receiver, Session, alert, backends, problem
+from checks import alert, problem
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
-from telegram_helpers import put
+from servers import Receiver, Session, backends
+from telegram_queue import put
 
 SECRET = "the-webhook-s_secret"
 WEBHOOK = {"PAWL_TELEGRAM_MODE": "webhook", "PAWL_TELEGRAM_WEBHOOK_SECRET": SECRET}

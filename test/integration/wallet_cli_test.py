@@ -8,9 +8,9 @@ import re
 import subprocess
 import tempfile
 
-from bus_helpers import new_id
+from bus_commands import new_id
+from checks import SANITIZER, problem, refused, refused_done
 from pawl_test import TIMEOUT_S, Database, Pawl, Proxy, main, setting, test, wait_until
-from helpers import SANITIZER, problem, refused, refused_done
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 LARGEST = 2**53 - 1

@@ -6,8 +6,9 @@ import json
 import urllib.parse
 import uuid
 
+from checks import metric, problem, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
-from helpers import Cluster, Session, in_threads, metric, problem, stop_clean
+from servers import Cluster, Session, in_threads
 
 MAX = 2**53 - 1
 MONEY = ("balance_before", "balance", "held", "available", "version")

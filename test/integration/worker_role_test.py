@@ -5,9 +5,9 @@ import os
 import signal
 from contextlib import contextmanager
 
-from bus_helpers import events, send, show, wait_status, work
+from bus_commands import events, send, show, wait_status, work
+from checks import is_clean, metric, refused, stop_clean
 from pawl_test import Database, Pawl, main, psql, test, wait_until
-from helpers import is_clean, metric, refused, stop_clean
 
 DOUBLE = """create schema app;
 create function app.double (payload jsonb, command_id uuid) returns jsonb language sql as $$

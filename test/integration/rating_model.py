@@ -1,4 +1,4 @@
-"""rating_helpers - ratings without a bot: a plain model of Elo, and matches that it writes by the SQL functions."""
+"""rating_model - ratings without a bot: a plain model of Elo, and matches that it writes by the SQL functions."""
 
 CHAT = -1001234567890
 

@@ -1,9 +1,9 @@
-"""bus_helpers - what the tests of the command bus share: send, read, work until nothing is left."""
+"""bus_commands - what the tests of the command bus share: send, read, work until nothing is left."""
 import json
 import uuid
 
+from checks import SANITIZER
 from pawl_test import FACT_S, TIMEOUT_S, wait_until
-from helpers import SANITIZER
 
 PLACES = ("command", "ready", "delayed", "lease", "tsq", "outcome", "batch", "audit")
 

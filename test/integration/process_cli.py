@@ -1,4 +1,4 @@
-"""What tests of processes share: the command line as JSON, and waiting for a status."""
+"""process_cli - processes over the command line as JSON: define, start, show, and wait for a status."""
 import json
 import os
 
@@ -17,6 +17,10 @@ def define(pawl, definition):
 
 def show(pawl, process_id):
     return cli(pawl, "show", process_id)
+
+
+def steps(pawl, process_id, name):
+    return [step for step in show(pawl, process_id)["steps"] if step["name"] == name]
 
 
 def wait_status(pawl, process_id, *statuses):
@@ -47,4 +51,11 @@ def lines(path):
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as file:
-        return file.read().split()
+        return file.read().splitlines()
+
+
+def refusal(db, sql):
+    """The SQLSTATE and the message with which a statement fails."""
+    db.rows(f"""create or replace function public.refusal () returns text language plpgsql as $f$
+                begin {sql}; return 'none'; exception when others then return sqlstate || ': ' || sqlerrm; end $f$""")
+    return db.value("select public.refusal()")

@@ -1,4 +1,4 @@
-"""telegram_helpers - messages of a bot, as its tests queue them."""
+"""telegram_queue - messages of a bot, as its tests queue them."""
 import json
 
 

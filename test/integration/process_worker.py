@@ -1,4 +1,4 @@
-"""What tests of processes in code share: claims and reports over HTTP, and workers in Python, of examples/python-process."""
+"""process_worker - processes in code: claims and reports over HTTP, and workers in Python, of examples/python-process."""
 import os
 import sys
 

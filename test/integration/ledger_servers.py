@@ -1,12 +1,12 @@
-"""ledger_helpers - what the tests of the ledger share: wallets with money, servers that restart, ledger that are checked."""
+"""ledger_servers - what the tests of the ledger share: wallets with money, servers that restart, ledger that are checked."""
 import os
 import signal
 import subprocess
 import uuid
 
+from checks import is_clean
 from ledger_checker import ledger_read, check
 from pawl_test import TIMEOUT_S, setting
-from helpers import is_clean
 
 
 def new_key(chance=None):

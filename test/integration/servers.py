@@ -1,10 +1,9 @@
-"""helpers - what several tests share: a session that holds a lock, a server of one's own, a receiver of webhooks."""
+"""servers - what stands beside pawl in a test: a session that holds a lock, a PostgreSQL, a full disk, a receiver of webhooks."""
 import contextlib
 import http.server
 import json
 import os
 import pwd
-import re
 import shutil
 import signal
 import socket
@@ -14,109 +13,8 @@ import threading
 
 from pawl_test import TIMEOUT_S, Pawl, psql, setting
 
-SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|ThreadSanitizer")
 IS_ROOT = os.geteuid() == 0
-DATA = '{"n": 1}'  # of every dead letter made here
 
-
-# --- answers and outputs ---
-
-def is_clean(process):
-    """No sanitizer spoke."""
-    return not any(SANITIZER.search(line) for line in process.stderr)
-
-
-def stop_clean(server, timeout=TIMEOUT_S):
-    """SIGTERM, exit 0, and nothing that a sanitizer would say."""
-    code = server.stop(timeout=timeout)
-    assert code == 0, f"serve ended with {code}: " + " / ".join(server.stderr[-5:])
-    assert is_clean(server), "\n".join(server.stderr)
-
-
-def problem(answer, status, kind=None, part=""):
-    """An RFC 9457 problem with this status, of this kind, whose words contain this part."""
-    assert answer.status == status, f"{answer.status}, not {status}: {answer.body!r}"
-    assert answer.headers["content-type"] == "application/problem+json", answer.headers
-    body = answer.json
-    assert body["status"] == status and body["title"], body
-    assert kind is None or body["type"] == kind or body["type"].endswith("/" + kind), body
-    assert part in body.get("detail", ""), body
-    return body
-
-
-@contextlib.contextmanager
-def small_disk(size):
-    """A file system of this size that every user may write to."""
-    folder = tempfile.mkdtemp(prefix="pawl-disk.", dir="/tmp")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0777", "none", folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)
-        os.rmdir(folder)
-
-
-def disk_fill(folder, free=0):
-    """Write a file `ballast` until this many bytes are free."""
-    with open(os.path.join(folder, "ballast"), "ab", buffering=0) as ballast, contextlib.suppress(OSError):
-        while os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize > free:
-            ballast.write(bytes(4096))
-
-
-def refused(pawl, *arguments, code, words, secrets=(), env=None, timeout=TIMEOUT_S):
-    """The command fails with this code and says why in one sentence: these words are in it, no secret is."""
-    done = pawl.run(*arguments, env=env, timeout=timeout)
-    return refused_done(done, code, words, secrets)
-
-
-def refused_done(done, code, words, secrets=(), is_json=False):
-    """is_json: the command had --json, and the sentence is the detail of a document."""
-    assert done.code == code, f"exit {done.code}, not {code}: {done.stderr}"
-    lines = done.stderr.splitlines()
-    assert len(lines) == 1, f"not one sentence: {done.stderr}"
-    if is_json:
-        lines = ["pawl: " + json.loads(lines[0])["detail"]]
-    assert lines[0].startswith("pawl: "), lines[0]
-    for word in words:
-        assert word in lines[0], f"{word!r} is missing: {lines[0]}"
-    for secret in secrets:
-        assert secret not in done.stderr + done.stdout, f"{secret!r} was printed: {done.stderr}"
-    assert done.stdout == "", done.stdout
-    return lines[0]
-
-
-def metric(pawl, name, label=""):
-    """One value of /metrics; label as Prometheus writes it."""
-    text = pawl.http("GET", "/metrics").body.decode()
-    line = name + ("{" + label + "}" if label else "")
-    for row in text.splitlines():
-        if row.startswith(line + " "):
-            return float(row.split()[-1])
-    raise AssertionError(f"no metric {line}")
-
-
-def alert(pawl, name):
-    return next(item for item in pawl.http("GET", "/v1/alerts").json["items"] if item["alert"] == name)
-
-
-def dead_letters_put(db, keys, kind="sample", delay_ms=3600000):
-    """Dead letters as a failing operation leaves them; their ids."""
-    def same(value, cast):
-        return f"array_fill('{value}'::{cast}, array[{len(keys)}])"
-
-    names = ", ".join(f"'{key}'" for key in keys)
-    return [int(row) for row in db.rows(
-        f"select id from pawl.dead_letter_keep({same(kind, 'text')}, array[{names}], {same(DATA, 'jsonb')}, "
-        f"{same('it broke', 'text')}, {same('internal-error', 'text')}, {delay_ms}) order by item")]
-
-
-def backends(db, where="application_name = 'pawl'"):
-    """How many connections this database has."""
-    return int(psql(setting("PAWL_TEST_URL"),
-                    f"select count(*) from pg_stat_activity where datname = '{db.name}' and {where}")[0])
-
-
-# --- processes ---
 
 class Session:
     """A psql that stays: what it locks stays locked until it commits, rolls back or ends."""
@@ -146,6 +44,29 @@ class Session:
         raise AssertionError(f"{sql}: " + " / ".join(rows))
 
 
+def in_threads(count, function):
+    """Call function(i) count times at once; a function that waits for all and returns what they returned."""
+    results = [None] * count
+
+    def call(i):
+        try:
+            results[i] = function(i)
+        except Exception as error:
+            results[i] = error
+
+    threads = [threading.Thread(target=call, args=(i,), daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+
+    def join(timeout=TIMEOUT_S):
+        for thread in threads:
+            thread.join(timeout)
+        assert not any(thread.is_alive() for thread in threads), "a call did not end"
+        return results
+
+    return join
+
+
 def as_postgres(command):
     """PostgreSQL and PgBouncer refuse to run as root."""
     if not IS_ROOT:
@@ -157,6 +78,12 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def backends(db, where="application_name = 'pawl'"):
+    """How many connections this database has."""
+    return int(psql(setting("PAWL_TEST_URL"),
+                    f"select count(*) from pg_stat_activity where datname = '{db.name}' and {where}")[0])
 
 
 class Cluster:
@@ -251,6 +178,25 @@ def kill_postmaster(home):
     return pid
 
 
+@contextlib.contextmanager
+def small_disk(size):
+    """A file system of this size that every user may write to."""
+    folder = tempfile.mkdtemp(prefix="pawl-disk.", dir="/tmp")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0777", "none", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+        os.rmdir(folder)
+
+
+def disk_fill(folder, free=0):
+    """Write a file `ballast` until this many bytes are free."""
+    with open(os.path.join(folder, "ballast"), "ab", buffering=0) as ballast, contextlib.suppress(OSError):
+        while os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize > free:
+            ballast.write(bytes(4096))
+
+
 class Receiver:
     """A small HTTP server that takes webhooks. status: what it answers; 0: it closes the connection."""
 
@@ -292,26 +238,3 @@ class Receiver:
     def states(self, name):
         """The states of one alert that were sent, in order."""
         return [body["state"] for _, body in self.posts if body["alert"] == name]
-
-
-def in_threads(count, function):
-    """Call function(i) count times at once; a function that waits for all and returns what they returned."""
-    results = [None] * count
-
-    def call(i):
-        try:
-            results[i] = function(i)
-        except Exception as error:
-            results[i] = error
-
-    threads = [threading.Thread(target=call, args=(i,), daemon=True) for i in range(count)]
-    for thread in threads:
-        thread.start()
-
-    def join(timeout=TIMEOUT_S):
-        for thread in threads:
-            thread.join(timeout)
-        assert not any(thread.is_alive() for thread in threads), "a call did not end"
-        return results
-
-    return join
