@@ -93,6 +93,8 @@ def tree_read():
         folders[:] = sorted(name for name in folders if not name.startswith(skipped))
         for name in sorted(names):
             path = Path(folder, name)
+            if name == ".git":  # of a worktree
+                continue
             try:
                 files.append(File(path))
             except UnicodeDecodeError:
