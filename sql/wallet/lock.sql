@@ -69,7 +69,7 @@ create or replace view wallet.holds as
 
 -- Locks a stripe of @system that no other transaction has locked, and opens a new one if there is none. Stripes with a balance beyond
 -- 2^61 are passed over, so that no sum leaves the range of bigint.
-create or replace function wallet.stripe_lock (p_asset smallint)
+create or replace function wallet.stripe_lock (p_asset integer)
   returns bigint
   language plpgsql
 as $$
@@ -97,7 +97,7 @@ $$;
 
 -- Locks wallets by id, then a stripe for each @system among them. A wallet may be named twice.
 -- p_nowait: wallets that another transaction has locked are returned in busy and not locked.
-create or replace function wallet.post_lock (p_kinds text[], p_assets smallint[], p_wallets bigint[], p_nowait boolean,
+create or replace function wallet.post_lock (p_kinds text[], p_assets integer[], p_wallets bigint[], p_nowait boolean,
                                              out systems bigint[], out stripes bigint[], out busy bigint[])
   language plpgsql
 as $$

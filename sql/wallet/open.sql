@@ -7,46 +7,35 @@
 
 -- The asset's id; a new asset is created.
 create or replace function wallet.asset_id (p_code text)
-  returns smallint
+  returns integer
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
 as $$
 declare
-  v_id smallint := (select a.id from wallet.asset a where a.code = p_code);
-  v_is_new boolean := false;
+  v_id integer := (select a.id from wallet.asset a where a.code = p_code);
 begin
   if v_id is not null then
     return v_id;
   end if;
   if p_code is null or p_code !~ '^[A-Z][A-Z0-9_.:-]{0,31}$' then
-    raise exception 'asset must be 1 to 32 capital letters, digits, "_", ".", ":" or "-", beginning with a letter, got %', coalesce('"' || left(p_code, 40) || '"', 'NULL')
-      using errcode = 'QW001';
+    raise exception 'asset must be 1 to 32 capital letters, digits, "_", ".", ":" or "-", beginning with a letter, got %',
+      coalesce('"' || left(p_code, 40) || '"', 'NULL') using errcode = 'QW001';
   end if;
-  -- The sequence cycles, because ids are 16 bits wide and a transaction that rolls back uses one up. An id that is in use, by an
-  -- asset that can be seen or one that another transaction has inserted, is passed over.
-  for n in 1 .. 32767 loop
-    v_id := nextval(pg_get_serial_sequence('wallet.asset', 'id'));
-    continue when exists (select from wallet.asset a where a.id = v_id);
-    insert into wallet.asset (id, code) overriding system value values (v_id, p_code) on conflict do nothing;
-    v_is_new := found;
-    exit when v_is_new;
-    v_id := (select a.id from wallet.asset a where a.code = p_code); -- what another transaction has committed meanwhile
-    if v_id is not null then
-      return v_id;
-    end if;
-  end loop;
-  if not v_is_new then
-    raise exception 'asset "%" cannot be added: all 32767 ids are in use', p_code using errcode = 'QW001';
+  insert into wallet.asset (code) values (p_code) on conflict do nothing returning id into v_id;
+  if v_id is null then -- another transaction has committed it meanwhile
+    return (select a.id from wallet.asset a where a.code = p_code);
   end if;
-  perform wallet.open_rows(array_fill('@system'::text, array[8]), array_fill(v_id, array[8]), array(select generate_series(0, 7)),
+  perform wallet.open_rows(array_fill('@system'::text, array[8]), array_fill(v_id, array[8]),
+                           array(select generate_series(0, 7)),
                            -- deep enough for five hundred times the largest amount, and far from the edge of bigint
-                           array_fill(-(2::bigint ^ 62)::bigint, array[8]), null, array(select pawl.uuid7() from generate_series(1, 8)));
+                           array_fill(-(2::bigint ^ 62)::bigint, array[8]), null,
+                           array(select pawl.uuid7() from generate_series(1, 8)));
   return v_id;
 end
 $$;
 
 -- The rows of new wallets, for those that are not there yet. Returns the places (1, 2, ...) of those it made.
 create or replace function wallet.open_rows (
-  p_owners text[], p_assets smallint[], p_stripes integer[], p_floors bigint[], p_metadata jsonb[], p_txn_ids uuid[])
+  p_owners text[], p_assets integer[], p_stripes integer[], p_floors bigint[], p_metadata jsonb[], p_txn_ids uuid[])
   returns integer[]
   language plpgsql set search_path = wallet, pawl, pg_temp
 as $$
@@ -127,7 +116,7 @@ as $$
 declare
   v_count integer := cardinality(p_owners);
   v_codes text[];
-  v_assets smallint[];
+  v_assets integer[];
   v_floors bigint[];
   v_keys uuid[];
   v_made integer[];

@@ -38,7 +38,7 @@ $$;
 
 -- The field in which an operation differs from the one its key was used for; null: in none.
 create or replace function wallet.difference (
-  p_txn wallet.txn, p_kind text, p_asset smallint, p_main bigint, p_other bigint, p_amount bigint, p_ref bigint, p_request jsonb)
+  p_txn wallet.txn, p_kind text, p_asset integer, p_main bigint, p_other bigint, p_amount bigint, p_ref bigint, p_request jsonb)
   returns text
   language sql immutable
 as $$
@@ -48,7 +48,7 @@ as $$
     when p_txn.asset_id is distinct from p_asset and p_kind <> 'multi' then 'asset' -- of many legs, their assets are compared
     when p_txn.wallet_id is distinct from p_main then 'owner'
     when p_txn.other_id is distinct from p_other then 'other'
-    when p_kind = 'multi' and wallet.legs_named_all(p_txn.request) -> 'legs' <> p_request -> 'legs' then 'legs' -- earlier versions kept them as given
+    when p_kind = 'multi' and p_txn.request -> 'legs' <> p_request -> 'legs' then 'legs'
     when p_txn.request is not distinct from p_request and p_txn.amount = coalesce(p_amount, p_txn.amount) then null
     when p_txn.amount <> p_amount or coalesce(p_txn.request ? 'whole', false) <> coalesce(p_request ? 'whole', false) then 'amount'
     else (select k from unnest(array['floor', 'expires_in_s', 'metadata']) with ordinality f (k, n)
@@ -79,7 +79,7 @@ begin
 end
 $$;
 
-create or replace function wallet.asset_code (p_asset smallint)
+create or replace function wallet.asset_code (p_asset integer)
   returns text
   language sql stable
 as $$ select a.code from wallet.asset a where a.id = p_asset $$;
@@ -93,7 +93,7 @@ declare
   -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
   v_txn_ids uuid[] := p_batch.txn_ids;
   v_kinds text[] := p_batch.kinds;
-  v_assets smallint[] := p_batch.assets;
+  v_assets integer[] := p_batch.assets;
   v_mains bigint[] := p_batch.mains;
   v_others bigint[] := p_batch.others;
   v_amounts bigint[] := p_batch.amounts;
@@ -142,7 +142,7 @@ declare
   v_versions bigint[] := p_legs.versions;
   v_txn_ids uuid[] := p_batch.txn_ids;
   v_kinds text[] := p_batch.kinds;
-  v_assets smallint[] := p_batch.assets;
+  v_assets integer[] := p_batch.assets;
   v_mains bigint[] := p_batch.mains;
   v_others bigint[] := p_batch.others;
   v_amounts bigint[] := p_batch.amounts;
@@ -303,7 +303,7 @@ declare
   v_ords integer[] := p_batch.ords;
   v_txn_ids uuid[] := p_batch.txn_ids;
   v_kinds text[] := p_batch.kinds;
-  v_assets smallint[] := p_batch.assets;
+  v_assets integer[] := p_batch.assets;
   v_mains bigint[] := p_batch.mains;
   v_others bigint[] := p_batch.others;
   v_amounts bigint[] := p_batch.amounts;
@@ -334,7 +334,7 @@ $$;
 
 -- The operations of a call, with the ids that wallet.post_reference has found.
 create or replace function wallet.batch_of (
-  p_kinds text[], p_txn_ids uuid[], p_assets smallint[], p_mains bigint[], p_others bigint[], p_amounts bigint[], p_refs bigint[], p_requests jsonb[])
+  p_kinds text[], p_txn_ids uuid[], p_assets integer[], p_mains bigint[], p_others bigint[], p_amounts bigint[], p_refs bigint[], p_requests jsonb[])
   returns wallet.batch
   language plpgsql immutable
 as $$

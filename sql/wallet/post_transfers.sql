@@ -38,7 +38,7 @@ $$;
 -- The keys are looked up here, so that a repeat waits for no lock.
 create or replace function wallet.transfers_plan (
   p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_asset text, p_requests jsonb[],
-  out asset_id smallint, out ids bigint[], out tids tid[], out lows bigint[], out highs bigint[],
+  out asset_id integer, out ids bigint[], out tids tid[], out lows bigint[], out highs bigint[],
   out slots integer[], out sums bigint[], out numbers bigint[])
   language plpgsql
 as $$
@@ -118,7 +118,7 @@ $$;
 -- leg, see wallet.transfers_plan. Returns the number before that of the first one; null: another transaction has used one of the keys
 -- since, and nothing is written.
 create or replace function wallet.transfers_write (
-  p_at timestamptz, p_txn_ids uuid[], p_asset_id smallint, p_amounts bigint[], p_requests jsonb[],
+  p_at timestamptz, p_txn_ids uuid[], p_asset_id integer, p_amounts bigint[], p_requests jsonb[],
   p_wallets bigint[], p_balances bigint[], p_versions bigint[], p_helds bigint[], p_floors bigint[],
   p_slots integer[], p_sums bigint[], p_numbers bigint[])
   returns bigint

@@ -5,7 +5,7 @@
 -- Names are looked up one by one (lateral, limit 1): a join might start with the ledger's tables and read all of their rows.
 
 -- The wallet that represents "@system" in an asset: its first stripe.
-create or replace function wallet.system_id (p_asset smallint)
+create or replace function wallet.system_id (p_asset integer)
   returns bigint
   language sql stable
 as $$ select w.id from wallet.wallet w where w.owner = '@system' and w.asset_id = p_asset and w.stripe = 0 $$;
@@ -17,7 +17,7 @@ as $$ select w.owner from wallet.wallet w where w.id = p_wallet $$;
 
 -- The legs of a request as its author names them; wallet is null where there is none.
 create or replace function wallet.legs_named (p_request jsonb)
-  returns table (wallet bigint, owner text, amount bigint, asset_id smallint, asset text)
+  returns table (wallet bigint, owner text, amount bigint, asset_id integer, asset text)
   language sql stable
 as $$
   select w.id, l.leg ->> 'owner', (l.leg ->> 'amount')::bigint, a.id, coalesce(l.leg ->> 'asset', 'CREDIT')
@@ -30,7 +30,7 @@ $$;
 -- A row per operation: see wallet.post_reference. A table function of one statement, so that it is inlined.
 create or replace function wallet.items_referred (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_others text[], p_assets text[], p_refs uuid[])
-  returns table (ord integer, main bigint, other bigint, asset smallint, ref bigint, refusal text, sentence text, emits boolean)
+  returns table (ord integer, main bigint, other bigint, asset integer, ref bigint, refusal text, sentence text, emits boolean)
   language sql stable
 as $$
   with found as (
@@ -82,7 +82,7 @@ $$;
 -- A key that was decided before has the refusal "known". emits: an asset may have events.
 create or replace function wallet.post_reference (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_others text[], p_assets text[], p_refs uuid[], p_requests jsonb[],
-  out mains bigint[], out others bigint[], out assets smallint[], out refs bigint[], out refusals text[], out sentences text[],
+  out mains bigint[], out others bigint[], out assets integer[], out refs bigint[], out refusals text[], out sentences text[],
   out emits boolean)
   language plpgsql stable
 as $$

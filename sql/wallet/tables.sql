@@ -17,7 +17,7 @@
 create schema wallet;
 
 create table wallet.asset (
-  id smallint generated always as identity (cycle) primary key, -- see wallet.asset_id
+  id integer generated always as identity primary key,
   code text not null unique,
   emit_to text, -- domain of the bus that gets a command for each posted transaction; null: none
   constraint asset_code_check check (code ~ '^[A-Z][A-Z0-9_.:-]{0,31}$')
@@ -30,7 +30,7 @@ create sequence wallet.stripe_seq as integer minvalue 8 cycle;
 create table wallet.wallet (
   id bigint generated always as identity primary key,
   owner text not null,
-  asset_id smallint not null references wallet.asset,
+  asset_id integer not null references wallet.asset,
   stripe integer not null default 0,
   metadata jsonb,
   created_at timestamptz not null,
@@ -49,7 +49,7 @@ create table wallet.txn (
   at timestamptz not null,
   txn_id uuid not null, -- the caller's
   kind text not null,
-  asset_id smallint not null,
+  asset_id integer not null,
   wallet_id bigint not null, -- whose it is: who pays, holds or is credited; the first stripe stands for @system
   other_id bigint, -- the other side
   amount bigint not null, -- as posted; as asked for, if refused
@@ -144,7 +144,7 @@ create type wallet.batch as (
   ords integer[], -- their positions in the caller's arrays
   kinds text[],
   txn_ids uuid[],
-  assets smallint[],
+  assets integer[],
   mains bigint[],
   others bigint[],
   amounts bigint[],
