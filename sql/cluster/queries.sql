@@ -74,43 +74,5 @@ begin
   if exists (select from pg_catalog.pg_authid where rolname = 'handler' and rolpassword is not null) then
     alter role handler password null;
   end if;
-  -- Up to version 1.0 the superuser owned pawl's schemas. Members of extensions stay with it, and what belongs to a
-  -- table goes with that.
-  for v_sql in
-    with space as (
-      select oid, nspname from pg_catalog.pg_namespace where nspname in ('pawl', 'wallet', 'rating', 'pgmq')
-    ), object (catalog, id, owner, statement) as (
-      select 'pg_namespace'::regclass, s.oid, n.nspowner, format('schema %I', s.nspname)
-      from space s join pg_catalog.pg_namespace n on n.oid = s.oid
-      union all
-      select 'pg_class'::regclass, c.oid, c.relowner,
-             format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view'
-                                            when 'S' then 'sequence' else 'table' end, c.oid::regclass)
-      from pg_catalog.pg_class c join space s on s.oid = c.relnamespace
-      where c.relkind in ('r', 'p', 'v', 'm')
-         or c.relkind = 'S' and not exists (
-              select from pg_catalog.pg_depend d
-              where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.refclassid = 'pg_class'::regclass
-                and d.deptype in ('a', 'i'))
-      union all
-      select 'pg_proc'::regclass, p.oid, p.proowner, format('routine %s', p.oid::regprocedure)
-      from pg_catalog.pg_proc p join space s on s.oid = p.pronamespace where p.prokind <> 'a'
-      union all
-      select 'pg_proc'::regclass, p.oid, p.proowner, format('aggregate %s', p.oid::regprocedure)
-      from pg_catalog.pg_proc p join space s on s.oid = p.pronamespace where p.prokind = 'a'
-      union all
-      select 'pg_type'::regclass, t.oid, t.typowner, format('type %s', t.oid::regtype)
-      from pg_catalog.pg_type t join space s on s.oid = t.typnamespace
-      left join pg_catalog.pg_class c on c.oid = t.typrelid
-      where t.typtype in ('d', 'e', 'r') or c.relkind = 'c'
-    )
-    select format('alter %s owner to pawl_owner', o.statement)
-    from object o
-    where o.owner = current_user::regrole
-      and not exists (select from pg_catalog.pg_depend d
-                      where d.classid = o.catalog and d.objid = o.id and d.deptype = 'e')
-  loop
-    execute v_sql;
-  end loop;
 end
 $$

@@ -198,8 +198,8 @@ static ErrorCode database_make(const Cluster *cluster, Deadline deadline, Error 
     return code;
 }
 
-/* The database and its logins. Checked each time: a crash may have come between initdb and the statements, and an older program made
- * fewer logins. Nothing else in pawl connects as the superuser. */
+/* The database and its logins. Checked each time: a crash may have come between initdb and the statements. Nothing else in
+ * pawl connects as the superuser. */
 static ErrorCode database_ensure(const Cluster *cluster, Deadline deadline, Error *reterr)
 {
     scoped(conn_close) Conn  *conn   = NULL;

@@ -307,7 +307,7 @@ def applications_get_a_login_that_owns_nothing_of_pawl():
                         "truncate wallet.entry",
                         "create table public.mine (id int)", "create role other"):
                 denied(url, sql)
-            # A data directory that an older program made has no such login: the next start makes it.
+            # A login that is gone is made again by the next start.
             psql(owner, "drop owned by app cascade; drop role app")
             assert pawl.run("command", "list").code == 0
         assert pawl.run("command", "list", "--count", "--json").code == 0 and pawl.run("db", "stop").code == 0
