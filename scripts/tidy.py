@@ -127,7 +127,7 @@ def check_includes(files):
 
 
 def check_sql_modules(files):
-    """SQL of a module calls what its C may include; grants and retired functions are of all. "attached" and "reserved" join the rest."""
+    """SQL of a module calls what its C may include; grants are of all. "attached" and "reserved" join the rest."""
     for file in files:
         parts = file.path.parts
         if parts[0] != "sql" or file.path.suffix != ".sql" or parts[1] in ("migrations", "base") or parts[1] not in MODULES:

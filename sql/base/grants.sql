@@ -329,10 +329,7 @@ as $$
     from pawl.grant_functions() g
     join role r on r.contains = any (string_to_array(g.roles, ' '))
     join pg_catalog.pg_namespace n on n.nspname = split_part(g.name, '.', 1)
-    join pg_catalog.pg_proc p on p.pronamespace = n.oid
-      and (p.proname = split_part(g.name, '.', 2)
-           or g.name = 'pawl.send' and p.proname in ('send_unordered', 'send_unkeyed') -- of earlier versions; see base/retire.sql
-           or g.name = 'pawl.start' and p.proname in ('start_undated', 'start_unkeyed'))
+    join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = split_part(g.name, '.', 2)
   ), relation as materialized (
     select distinct r.role, n.nspname, c.oid::regclass as name, c.relkind, a.columns, a.is_whole
     from pawl.grant_tables() g

@@ -8,51 +8,17 @@
 -- Locks: readers none. Partitions are created and dropped under an exclusive lock on pawl.event or pawl.kept_audit, for which they wait
 -- 100 ms at most; claims and settles of completed commands use neither table.
 
--- What of a user depends on a table, by name; null: nothing.
-create or replace function pawl.users_of (p_table regclass)
-  returns text
-  language sql stable set search_path = pg_catalog, pg_temp
-as $$
-  select string_agg(distinct case when c.oid is null then pg_describe_object(d.classid, d.objid, 0)
-                                  else format('%s %s', case c.relkind when 'm' then 'materialized view' else 'view' end, c.oid::regclass) end,
-                    ', ')
-  from pg_depend d
-  left join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-  left join pg_class c on c.oid = r.ev_class
-  where d.refclassid = 'pg_class'::regclass and d.refobjid = p_table and d.deptype = 'n'
-    and d.classid in ('pg_rewrite'::regclass, 'pg_proc'::regclass)
-$$;
-
--- pawl.audit was a table once (migration 19), and is the first partition of pawl.event now. A view of a user that was created on it still
--- reads that table: the events up to the migration, and later none. So the definitions are not applied before that view is dropped.
-create or replace function pawl.audit_check ()
-  returns void
-  language plpgsql set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_table regclass := to_regclass('pawl.event_before');
-begin
-  if (select c.relispartition from pg_class c where c.oid = v_table) and pawl.users_of(v_table) is not null then
-    raise exception 'pawl.audit is a view now, and % reads the table that it was, %: drop that, migrate, then create it again',
-      pawl.users_of(v_table), v_table using errcode = '2BP01';
-  end if;
-end
-$$;
-
-do $$ begin perform pawl.audit_check(); end $$;
-
 -- Ordered by (at, step, place): step and place decide between events of the same microsecond. By id it is read by index; by command_id
 -- too, but for pawl.event and pawl.kept_audit, which are scanned.
 create or replace view pawl.audit as
   select a.* from (
     select c.id, c.created_at as at, c.domain_id, 0::smallint as attempt, 'SENT'::text as event, c.command_id, c.sender as actor,
            null::jsonb as details, 0 as step, null::tid as place
-    from pawl.command c where c.sent_event is not true
+    from pawl.command c
     union all
     select e.id, e.at, e.domain_id, e.attempt, e.event,
            coalesce(e.command_id, c.command_id, (select k.command_id from pawl.kept_audit k where k.id = e.id limit 1)), e.actor, e.details,
-           case when e.event = 'SENT' then 0
-                when e.event = 'OPERATOR_CANCEL' then 3
+           case when e.event = 'OPERATOR_CANCEL' then 3
                 when e.event in ('COMPLETED', 'FAILED', 'CANCELED', 'OPERATOR_COMPLETE') then 4
                 else 1 end, e.ctid
     from pawl.event e left join pawl.command c on c.id = e.id
@@ -68,7 +34,7 @@ create or replace view pawl.audit as
     from pawl.outcome o join pawl.command c on c.id = o.id where o.started_at is not null
     union all
     select k.id, k.created_at, k.domain_id, 0::smallint, 'SENT', k.command_id, k.sender, null, 0, null
-    from pawl.kept_audit k where k.created_at is not null
+    from pawl.kept_audit k
     union all
     select k.id, k.started_at, k.domain_id, k.attempts, 'RECEIVED', k.command_id, k.worker, null, 2, null
     from pawl.kept_audit k where k.started_at is not null
@@ -133,7 +99,8 @@ exception when lock_not_available or check_violation or duplicate_table or inval
 end
 $$;
 
--- Drop the partitions whose last row is older than p_cutoff. One that is in use is left to the next call. Returns how many.
+-- Drop the partitions whose last row is older than p_cutoff. One that is in use, and those after it, are left to the
+-- next call; one that a view of a user depends on stays, with a warning. Returns how many.
 create or replace function pawl.partitions_drop (p_parent regclass, p_cutoff timestamptz)
   returns integer
   language plpgsql set search_path = pawl, pg_temp set lock_timeout = '100ms'
@@ -144,32 +111,15 @@ declare
 begin
   for v_name in select p.name from pawl.partitions(p_parent) p where p.to_at <= p_cutoff order by p.to_at loop
     begin
-      begin
-        execute format('drop table %s', v_name);
-      exception when dependent_objects_still_exist then
-        perform pawl.partition_retire(p_parent, v_name);
-      end;
+      execute format('drop table %s', v_name);
       v_dropped := v_dropped + 1;
-    exception when lock_not_available then
-      return v_dropped;
+    exception
+      when lock_not_available then
+        return v_dropped;
+      when dependent_objects_still_exist then
+        raise warning '%, and it is older than the audit''s retention', sqlerrm;
     end;
   end loop;
   return v_dropped;
-end
-$$;
-
--- A partition that something of a user depends on, such as a view that was created on pawl.audit when that was a table: its rows go, and
--- the table stays, detached, so that this is said once.
-create or replace function pawl.partition_retire (p_parent regclass, p_name regclass)
-  returns void
-  language plpgsql set search_path = pawl, pg_temp
-as $$
-declare
-  v_users text := pawl.users_of(p_name);
-begin
-  execute format('alter table %s detach partition %s', p_parent, p_name);
-  execute format('truncate %s', p_name);
-  raise warning 'table % is older than the audit''s retention and was emptied, not dropped, because % depends on it: drop both',
-    p_name, v_users;
 end
 $$;

@@ -54,7 +54,7 @@ begin
   p_ids := pawl.attached_prunable(p_ids);
   with command as (
     delete from pawl.command c where c.id = any (p_ids)
-    returning c.id, c.command_id, c.domain_id, c.type, c.payload, c.created_at, c.sender, c.sent_event
+    returning c.id, c.command_id, c.domain_id, c.type, c.payload, c.created_at, c.sender
   ), outcome as (
     delete from pawl.outcome o where o.id = any (p_ids)
     returning o.id, o.status, o.attempts, o.started_at, o.worker, o.ended_at, o.error
@@ -65,10 +65,10 @@ begin
     on conflict (command_id, domain_id) do nothing
   ), audit as (
     insert into pawl.kept_audit (id, domain_id, command_id, created_at, sender, started_at, worker, ended_at, status, attempts, error)
-    select c.id, c.domain_id, c.command_id, case when c.sent_event is not true then c.created_at end, c.sender,
-           o.started_at, o.worker, o.ended_at, o.status, o.attempts, case when o.started_at is not null then o.error end
+    select c.id, c.domain_id, c.command_id, c.created_at, c.sender, o.started_at, o.worker, o.ended_at, o.status,
+           o.attempts, case when o.started_at is not null then o.error end
     from command c join outcome o on o.id = c.id
-    where (c.sent_event is not true or o.started_at is not null) and o.ended_at >= p_audit_start
+    where o.ended_at >= p_audit_start
   )
   select count(*) into v_gone from outcome;
   perform pawl.attached_pruned(p_ids);
@@ -187,8 +187,8 @@ begin
 end
 $$;
 
--- Show no event older than p_older, drop the partitions in which all are, and delete up to p_limit of them from the two partitions that are
--- longer than a week. Returns how many rows were deleted.
+-- Show no event older than p_older, drop the partitions in which all are, and delete up to p_limit of them from the
+-- default partition. Returns how many rows were deleted.
 create or replace function pawl.prune_audit (p_limit integer, p_older interval)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -197,22 +197,15 @@ as $$
 declare
   v_now timestamptz := pawl.now();
   v_cutoff timestamptz := pawl.prune_check('audit', p_limit, p_older);
-  v_gone bigint := 0;
-  v_more bigint;
+  v_gone bigint;
 begin
   update pawl.audit_start s set at = v_cutoff where s.at < v_cutoff or s.at > v_now; -- in the future: a clock ran ahead
-  if to_regclass('pawl.event_before') is not null then -- it is dropped in its time
-    execute 'delete from pawl.event_before e where e.ctid = any (array(
-               select e.ctid from pawl.event_before e where e.at < $1 order by e.at limit $2))'
-      using v_cutoff, p_limit;
-    get diagnostics v_gone = row_count;
-  end if;
   delete from pawl.event_rest e where e.ctid = any (array(
-    select e.ctid from pawl.event_rest e where e.at < v_cutoff order by e.at limit p_limit - v_gone));
-  get diagnostics v_more = row_count;
+    select e.ctid from pawl.event_rest e where e.at < v_cutoff order by e.at limit p_limit));
+  get diagnostics v_gone = row_count;
   perform pawl.partition_make('pawl.event', v_now + w.week) from (values (interval '0'), (interval '7 days')) w (week);
   perform pawl.partitions_drop('pawl.event', v_cutoff), pawl.partitions_drop('pawl.kept_audit', v_cutoff);
-  return v_gone + v_more;
+  return v_gone;
 end
 $$;
 

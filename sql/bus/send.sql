@@ -247,8 +247,7 @@ begin
 end
 $$;
 
--- The same as send_items, waiting for concurrent sends. A new argument comes last and has a default; pawl.send of earlier versions, without it, is
--- dropped, or renamed to pawl.send_unordered where an object of a user is bound to it (base/retire.sql).
+-- The same as send_items, waiting for concurrent sends.
 create or replace function pawl.send (
   p_domain text,
   p_types text[],
@@ -270,8 +269,8 @@ as $$
     p_correlation_ids, p_batch_id, p_actor, p_order_keys) s
 $$;
 
--- One command. Returns its id; a refusal is raised (QU002), because no other item depends on this call. p_key: a text in place of the id, which counts
--- in all domains (send_key.sql). Earlier versions, without it, are dropped, or renamed to pawl.send_unkeyed (base/retire.sql).
+-- One command. Returns its id; a refusal is raised (QU002), because no other item depends on this call. p_key: a text in
+-- place of the id, which counts in all domains (send_key.sql).
 create or replace function pawl.send (
   p_domain text,
   p_type text,

@@ -95,7 +95,6 @@ create table pawl.command (
   created_at timestamptz not null,
   payload_bytes integer, -- as text, if that is 1000 bytes or more: a payload of a few bytes may be a gigabyte as text
   sender text,
-  sent_event boolean, -- true: its event SENT is a row of pawl.event
   order_key text, -- commands of a domain with the same key run one at a time, in the order of sending
   due_at timestamptz, -- of a delayed command with an order key: it is delayed when its turn comes
   constraint command_key unique (command_id, domain_id),
@@ -224,7 +223,7 @@ create table pawl.event (
   actor text,
   details jsonb,
   constraint event_event_check check (
-    event in ('SENT', 'RECEIVED', 'COMPLETED', 'FAILED', 'RETRY_SCHEDULED', 'MOVED_TO_TSQ', 'OPERATOR_RETRY',
+    event in ('RECEIVED', 'COMPLETED', 'FAILED', 'RETRY_SCHEDULED', 'MOVED_TO_TSQ', 'OPERATOR_RETRY',
               'OPERATOR_CANCEL', 'OPERATOR_COMPLETE', 'CANCELED'))
 ) partition by range (at);
 create index event_id on pawl.event (id);
@@ -248,7 +247,7 @@ create table pawl.kept_audit (
   id bigint not null,
   domain_id integer not null,
   command_id uuid not null,
-  created_at timestamptz, -- null: SENT is a row of pawl.event
+  created_at timestamptz not null,
   sender text,
   started_at timestamptz, -- null: RECEIVED and the end are rows of pawl.event
   worker text,

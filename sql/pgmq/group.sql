@@ -214,6 +214,3 @@ create or replace function pgmq.read_grouped_head_with_poll (
 begin atomic
   select * from pgmq._read_with_poll(queue_name, vt, qty, max_poll_seconds, poll_interval_ms, '{}', 'head');
 end;
-
--- Of an earlier version; after the functions that called it.
-drop function if exists pgmq._read_groups_with_poll (text, integer, integer, integer, integer, text);

@@ -18,8 +18,6 @@
 -- delayed is the order in which they were sent. A read with a condition has nothing to be bounded by, and leaves the
 -- planner free to use an index on message, if someone made one.
 
-drop function if exists pgmq._take_front (text, bigint, timestamptz, bigint); -- of an earlier version
-
 -- The statements of the steps by id: lock up to $1 messages that are visible at $2 and select their ctids or ids. A ctid
 -- spares a descent of the index; it names the version that this statement's snapshot sees, so it serves in this statement
 -- only. Behind a busy reader the primary key begins with dead entries: it is walked once.

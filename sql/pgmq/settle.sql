@@ -4,8 +4,6 @@
 -- array visits its ids in ascending order, which is then also the order of the result; other scans are off, because they visit
 -- rows as they lie in the table.
 
-drop function if exists pgmq._lock (text, bigint[]); -- of an earlier version
-
 create or replace function pgmq.delete (queue_name text, msg_id bigint)
   returns boolean
   language plpgsql set search_path = pg_catalog, pg_temp

@@ -95,8 +95,6 @@ $$;
 -- One process, in the application's own transaction. Returns its id; a refusal is raised (QU002). max_attempts 10: so many workers may die
 -- of one activation before it goes to troubleshooting; failures of steps do not count here. p_deadline: from now, or p_deadline_at, in place of the
 -- definition's; p_on_deadline: troubleshoot, compensate or fail, what happens then (deadline.sql). p_key: a text in place of the id, which counts in all domains (bus/send_key.sql).
--- pawl.start of earlier versions, without these, is dropped, or renamed to pawl.start_undated or pawl.start_unkeyed where an object of a user is bound to
--- it (base/retire.sql).
 create or replace function pawl.start (
   p_type text, p_state jsonb default '{}', p_process_id uuid default null, p_domain text default 'process', p_reply_to text default null,
   p_deadline interval default null, p_on_deadline text default null, p_deadline_at timestamptz default null, p_key text default null)

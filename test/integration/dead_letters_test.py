@@ -141,7 +141,7 @@ def no_sender_can_take_the_id_of_a_letter_that_will_be_sent():
     with Database() as db:
         letter, = dead_letters_put(db, ["order-1"], kind="charge", delay_ms=0)
         db.rows("select pawl.dead_letter_route('charge', 'shop', 'charge-again')")
-        # What an earlier version made of the letter's number.
+        # An id that follows from the letter's number.
         db.rows(f"select pawl.send('shop', 'other', '1'::jsonb, md5('pawl dead letter {letter}')::uuid)")
         assert db.rows("select pawl.dead_letter_forward(100, 2, 0)") == ["1"]
         assert db.rows("select pawl.dead_letter_forward(100, 2, 0)") == ["0"]

@@ -19,19 +19,11 @@ update pawl.outcome set ended_at = '2026-01-06', started_at = '2026-01-06';
 select gone from pawl.prune_commands(10, interval '1 day', null);
 select count(*) from pawl.kept_audit_20260105_3;
 
--- A view on a table that is to be dropped: emptied and detached, so that retention goes on, and said once.
+-- A view on a table that is to be dropped: that one stays until the view is gone, and retention goes on.
 create view stays as select id from pawl.kept_audit_20260105_3;
 select pawl.partition_make('pawl.kept_audit', '2026-01-14');
 select pawl.partitions_drop('pawl.kept_audit', '2026-01-26');
+select name from pawl.partitions('pawl.kept_audit');
+drop view stays;
 select pawl.partitions_drop('pawl.kept_audit', '2026-01-26');
 select count(*) from pawl.partitions('pawl.kept_audit');
-select count(*) from stays;
-
--- A view from before pawl.audit was one reads the first partition only: the definitions name it and are not applied.
-select pawl.audit_check();
-create schema shop;
-create view shop.sent as select command_id from pawl.event_before where event = 'SENT';
-create materialized view shop.counts as select event, count(*) from pawl.event_before group by event;
-select pawl.audit_check();
-drop schema shop cascade;
-select pawl.audit_check();

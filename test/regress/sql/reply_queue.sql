@@ -11,7 +11,7 @@ update pawl.reply_queue set used_at = pawl.now() - interval '31 days';
 select * from pawl.prune_replies(100, interval '30 days', null);
 select message from pgmq.q_bills;
 
--- An earlier version has taken it for pawl's own: the reader's row in pgmq.meta says otherwise.
+-- It is listed as pawl's own: the reader's row in pgmq.meta says otherwise.
 insert into pgmq.meta (queue_name, is_partitioned, is_unlogged) values ('Bills', false, false);
 insert into pawl.reply_queue (name, created_at, used_at) values ('Bills', pawl.now(), pawl.now() - interval '31 days');
 select * from pawl.prune_replies(100, interval '30 days', null);

@@ -11,7 +11,7 @@ create function held(p_from integer, p_upto integer) returns bigint language sql
     array(select 'o' || 1 + n % 6 from generate_series(p_from, p_upto) n), array_fill(5::bigint, array[p_upto - p_from + 1]),
     p_requests => array_fill('{"expires_in_s": 60}'::jsonb, array[p_upto - p_from + 1])) $$;
 
--- Keys that an earlier version would have used for the expiry of each hold, used before.
+-- Keys that follow from the hold's own, used before its expiry.
 select held(10, 15);
 select count(*) from wallet.post(array_fill('spend'::text, array[6]), array(select md5('pawl hold expiry ' || k(n))::uuid from generate_series(10, 15) n),
   array_fill('o1'::text, array[6]), array_fill(1::bigint, array[6]));
