@@ -1,7 +1,7 @@
 -- grants.sql - who may do what in schema pgmq; after every other file of it.
 --   pawl_reader, pawl_monitor  list_*, metrics*, test_routing: no messages
 --   pg_monitor                 the same, and reads all tables and sequences, present and future, as in PGMQ
---   pawl_app                   writes queues, archives, bindings and throttles, reads the list of queues (meta), and runs every function but drop_queue
+--   pawl_app                   writes queues and archives, reads the list of queues, bindings and throttles, and runs every function but drop_queue
 --   pawl_admin                 the same, and drop_queue
 -- _grant_roles and acquire_queue_lock are for the owner of schema pgmq.
 -- Reading and writing messages runs with the caller's rights, as in PGMQ, whose clients touch the tables themselves too.
@@ -52,10 +52,11 @@ begin
     from relation_right g join owned_relation r on r.kind = g.kind
     where g.reads or r.is_plain
     group by g.what, g.kind, g.rolname
-    union all -- queue.sql writes it, and a role that may write could lock it, so that no reply finds its queue
-    select format('revoke insert, update, delete on %s from %I', r.name, g.rolname)
-    from granted g join owned_relation r on r.name = 'pgmq.meta'::regclass
+    union all -- functions write them, and a role that may write could lock them, so that no reply finds its queue
+    select format('revoke insert, update, delete on %s from %I', string_agg(r.name::text, ', '), g.rolname)
+    from granted g join owned_relation r on r.kind = 'table' and r.is_plain
     where g.works
+    group by g.rolname
     union all
     select format('revoke all on function %s from public', string_agg(f.name::text, ', ')) from owned_function f
     union all

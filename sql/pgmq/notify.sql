@@ -2,11 +2,12 @@
 -- The name is the queue's as it was created, also where its table is in lower case.
 -- Lock order: a sender that notifies holds the queue's row of notify_insert_throttle until it commits; others that are due
 -- wait for it, those within the interval do not.
+-- All that writes notify_insert_throttle runs with the owner's rights, as no role writes it: what may write a table may lock it.
 -- Errors: P0001 with PGMQ's texts.
 
 create or replace function pgmq.notify_queue_listeners ()
   returns trigger
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue text := coalesce(tg_argv[0], substr(tg_table_name, 3));
@@ -62,7 +63,7 @@ $$;
 
 create or replace function pgmq.update_notify_insert (queue_name text, throttle_interval_ms integer)
   returns void
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if throttle_interval_ms < 0 then

@@ -2,6 +2,7 @@
 -- A key is words between dots. In a pattern * stands for one word and # for anything; topic_bindings keeps the regular
 -- expression made of it. A queue gets one copy, however many of its patterns match; queues are served by name, in one
 -- transaction.
+-- bind_topic and unbind_topic run with the owner's rights, as no role writes topic_bindings: what may write a table may lock it.
 -- Errors: P0001 with PGMQ's texts.
 
 -- What keys and patterns have in common. p_word: a regular expression of what may stand in one; p_allowed: the same in words.
@@ -57,7 +58,7 @@ $$;
 
 create or replace function pgmq.bind_topic (pattern text, queue_name text)
   returns void
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform pgmq.validate_topic_pattern(pattern);
@@ -76,7 +77,7 @@ $$;
 
 create or replace function pgmq.unbind_topic (pattern text, queue_name text)
   returns boolean
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if coalesce(pattern, '') = '' then

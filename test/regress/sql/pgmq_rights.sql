@@ -17,11 +17,22 @@ select pgmq.archive('made_by_app', 1), pgmq.delete('made_by_app', 2);
 select msg_id from pgmq.pop('made_by_app');
 select queue_length, total_messages from pgmq.metrics('made_by_app');
 select count(*) from pgmq.a_made_by_app;
-delete from pgmq.topic_bindings;
--- Replies to queues read the list of queues: an application could make them wait.
+-- Replies to queues read the list of queues, and notify by the throttles: an application could make them wait. Functions write these tables.
 begin; lock table pgmq.meta in access exclusive mode;
 rollback;
+begin; lock table pgmq.topic_bindings in access exclusive mode;
+rollback;
+begin; lock table pgmq.notify_insert_throttle in access exclusive mode;
+rollback;
 delete from pgmq.meta;
+delete from pgmq.topic_bindings;
+delete from pgmq.notify_insert_throttle;
+select from pgmq.notify_insert_throttle for update;
+select pgmq.update_notify_insert('made_by_app', 0);
+select pgmq.send('made_by_app', '2');
+select throttle_interval_ms, last_notified_at > 'epoch' as is_notified from pgmq.notify_insert_throttle;
+select pgmq.disable_notify_insert('made_by_app'), pgmq.unbind_topic('a.#', 'made_by_app');
+select count(*) from pgmq.list_topic_bindings();
 drop table pgmq.q_made_by_app;
 select pgmq.purge_queue('made_by_app');
 reset role;
