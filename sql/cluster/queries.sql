@@ -15,6 +15,8 @@ create database pawl
 --               Their code may change the settings and the password of its own login, so both are reset
 --   app         applications: pawl_app, pawl_treasurer, and CREATE; a schema of its own comes first in its search_path
 --
+-- app and handler have at most 80 of the server's 200 connections each, so that code of applications cannot use up
+-- those of pawl.
 -- The groups get their rights when the schema is migrated (sql/base/grants.sql). What an operator changed later is left
 -- alone, but for handler. The default search_path begins with the schema called like the login, and app may create
 -- schemas: operators there would run with the rights of this script and of pawl. So both logins, and this script from
@@ -64,6 +66,9 @@ begin
       execute v_sql;
     end loop;
   end if;
+  for v_role in select rolname from pg_catalog.pg_roles where rolname in ('app', 'handler') and rolconnlimit = -1 loop
+    execute format('alter role %I connection limit 80', v_role);
+  end loop;
   for v_sql in
     select format('alter role handler%s reset all', ' in database ' || quote_ident(d.datname))
     from pg_catalog.pg_db_role_setting s left join pg_catalog.pg_database d on d.oid = s.setdatabase

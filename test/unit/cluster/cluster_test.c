@@ -337,6 +337,22 @@ TEST(cluster_logins_of_pawl_use_no_operator_that_others_made)
     cluster_close(cluster);
 }
 
+/* So that what an application opens leaves connections to pawl. */
+TEST(cluster_logins_of_applications_have_a_connection_limit)
+{
+    static const char *const limits  = "select string_agg(rolname || ' ' || rolconnlimit, ', ' order by rolname) "
+                                       "from pg_roles where rolcanlogin and rolname <> 'pawl'";
+    const char              *home    = home_new();
+    Cluster                 *cluster = open_ok(home);
+
+    assert_string_equal(ask(cluster_url(cluster), limits), "app 80, handler 80, pawl_owner -1");
+    ask_admin(home, "alter role app connection limit 120");
+    cluster_close(cluster);
+    cluster = open_ok(home);
+    assert_string_equal(ask(cluster_url(cluster), limits), "app 120, handler 80, pawl_owner -1");
+    cluster_close(cluster);
+}
+
 /* Code of applications runs as this login, which may always change its own settings. */
 TEST(cluster_settings_of_the_login_of_handlers_are_reset)
 {
