@@ -4,6 +4,30 @@
 -- Seconds by which the newest transactions of the ledger are ahead of the database's clock.
 select wallet.clock_ahead() as ahead_s
 
+-- name: doctor_login
+-- What the login of handlers may do; run by that login. Columns: login (quoted), is_super, may_call (functions of
+-- applications), is_member (of pawl_handler), is_owner (may do as pawl does), others (its other groups of pawl's,
+-- quoted, separated by ", "), owner (of schema pawl, quoted).
+select quote_ident(session_user) as login,
+       (select r.rolsuper from pg_roles r where r.rolname = session_user) as is_super,
+       has_schema_privilege(session_user, n.oid, 'usage') and coalesce((
+         select bool_and(has_function_privilege(session_user, p.oid, 'execute')) from pg_proc p
+         where p.pronamespace = n.oid and p.proname in ('handler_call', 'handler_is_safe', 'settle_items', 'process_write')), false) as may_call,
+       coalesce(pg_has_role(session_user, to_regrole('pawl_handler'), 'usage'), false) as is_member,
+       pg_has_role(session_user, n.nspowner, 'member') as is_owner,
+       coalesce((select string_agg(o.name, ', ' order by o.name)
+                 from unnest('{pawl_reader,pawl_sender,pawl_worker,pawl_poster,pawl_treasurer,pawl_monitor,pawl_app,pawl_admin}'::text[]) o (name)
+                 where pg_has_role(session_user, to_regrole(o.name), 'member')), '') as others,
+       quote_ident(n.nspowner::regrole::text) as owner
+from pg_namespace n
+where n.nspname = 'pawl'
+
+-- name: doctor_place
+-- Where the session is: text place, the same for all sessions of one database.
+select (select s.system_identifier from pg_control_system() s) || '/' || d.oid as value
+from pg_database d
+where d.datname = current_database()
+
 -- name: doctor_rights
 -- Do the roles exist, and do they have what sql/base/grants.sql says? Columns: missing (roles, separated by ", "),
 -- ungranted (how many grants of functions are missing), example, owner (quoted), app_lacks_schema (login app exists,
@@ -27,6 +51,26 @@ left join (
   join pg_proc p on p.pronamespace = n.oid and p.proname = split_part(g.name, '.', 2)
   where not has_function_privilege(c.role, p.oid, 'execute') or not has_schema_privilege(c.role, n.oid, 'usage')
 ) u on true
+
+-- name: doctor_row_types
+-- Columns of applications whose type is the row type of a table of pawl's, or an array of it. Columns: columns (how
+-- many), name, type, statement (that changes the first one); texts are '' without any.
+with own (oid) as (
+  select n.oid from pg_namespace n where n.nspname in ('pawl', 'wallet', 'rating', 'pgmq')
+), found as (
+  select c.oid::regclass::text as relation, quote_ident(a.attname) as name, format_type(a.atttypid, null) as type, c.relkind
+  from pg_class r
+  join pg_type t on t.typrelid = r.oid
+  join pg_attribute a on a.atttypid in (t.oid, t.typarray) and a.attnum > 0 and not a.attisdropped
+  join pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p', 'm', 'c')
+  where r.relnamespace in (select o.oid from own o) and c.relnamespace not in (select o.oid from own o) and c.relpersistence <> 't'
+  order by 1, 2
+)
+select count(*) as columns, coalesce(min(f.relation || '.' || f.name), '') as name, coalesce(min(f.type), '') as type,
+       coalesce(min(case when f.relkind in ('r', 'p')
+         then format('alter table %s alter column %s type jsonb using to_jsonb(%s)', f.relation, f.name, f.name)
+         else format('drop and create %s again', f.relation) end), '') as statement
+from (select * from found limit 1000) f
 
 -- name: doctor_stuck
 -- Rows that wait for a monitor or an operator, or for nothing at all. Columns: expired (dead letters whose lease ran

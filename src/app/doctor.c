@@ -14,12 +14,17 @@ ErrorCode check_found(CheckResult *result, CheckState state, const char *text, c
 
 ErrorCode doctor_ask(Doctor *doctor, const char *sql, const DbShape *shape, void *ret_row, Error *reterr)
 {
+    return doctor_ask_of(doctor, doctor->app->pool, sql, shape, ret_row, reterr);
+}
+
+ErrorCode doctor_ask_of(Doctor *doctor, Pool *pool, const char *sql, const DbShape *shape, void *ret_row, Error *reterr)
+{
     TxOptions options = {.name      = "doctor",
                          .deadline  = deadline_in_ms(DOCTOR_CHECK_MS),
                          .arena     = doctor->arena,
                          .read_only = true};
 
-    return db_call(doctor->app->pool, &options, sql, DB_NONE, shape, ret_row, reterr);
+    return db_call(pool, &options, sql, DB_NONE, shape, ret_row, reterr);
 }
 
 static const struct {
@@ -35,6 +40,8 @@ static const struct {
     {"server",            check_server,            false, false},
     {"schema",            check_schema,            false, false},
     {"roles",             check_roles,             true,  false},
+    {"handlers' login",   check_handler_login,     true,  false},
+    {"row types",         check_row_types,         true,  false},
     {"pool",              check_pool,              false, false},
     {"clock",             check_clock,             false, false},
     {"long transactions", check_long_transactions, false, false},

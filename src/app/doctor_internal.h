@@ -76,13 +76,18 @@ typedef ErrorCode Check(Doctor *doctor, CheckResult *result, Error *reterr);
 ErrorCode check_found(CheckResult *result, CheckState state, const char *text, const char *advice);
 /* One row of the database. */
 must_check ErrorCode doctor_ask(Doctor *doctor, const char *sql, const DbShape *shape, void *ret_row, Error *reterr);
+must_check ErrorCode doctor_ask_of(Doctor *doctor, Pool *pool, const char *sql, const DbShape *shape, void *ret_row,
+                                   Error *reterr);
 
 /* ---- doctor_settings.c: before the database is asked ---- */
 Check check_settings, check_environment, check_charts;
 
 /* ---- doctor_server.c: the server, the schema and the rights ---- */
-Check check_connection, check_server, check_schema, check_roles, check_disk, check_pool, check_clock,
+Check check_connection, check_server, check_schema, check_roles, check_row_types, check_disk, check_pool, check_clock,
     check_long_transactions, check_slots, check_wraparound;
+
+/* ---- doctor_login.c: the login of transactions that call functions of applications ---- */
+Check check_handler_login;
 
 /* ---- doctor_work.c: commands, dead letters, the ledger ---- */
 Check check_stuck, check_ledger_clock, check_queues, check_troubleshooting, check_handlers, check_dead_letters,

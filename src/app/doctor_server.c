@@ -30,6 +30,16 @@ typedef struct {
 } Rights;
 DB_SHAPE(rights, Rights, RIGHTS_COLUMNS);
 
+#define ROW_TYPE_COLUMNS(X, T)        \
+    X(T, int64_t, DB_I64, columns)    \
+    X(T, const char *, DB_TEXT, name) \
+    X(T, const char *, DB_TEXT, type) \
+    X(T, const char *, DB_TEXT, statement)
+typedef struct {
+    ROW_TYPE_COLUMNS(DB_FIELD, RowType)
+} RowType;
+DB_SHAPE(row_type, RowType, ROW_TYPE_COLUMNS);
+
 static ErrorCode ask_vitals(Doctor *doctor, Error *reterr)
 {
     Wall before = clock_wall();
@@ -52,6 +62,8 @@ static ErrorCode private_url(Doctor *doctor, Error *reterr)
     if (!status.running)
         return fail(reterr, ERR_UNAVAILABLE, "the private PostgreSQL below \"%s\" does not run", options.home);
     doctor->app->settings.database_url = status.url;
+    if (!doctor->app->settings.handler_database_url)
+        doctor->app->settings.handler_database_url = status.url_handler;
     return OK;
 }
 
@@ -129,6 +141,22 @@ ErrorCode check_roles(Doctor *doctor, CheckResult *result, Error *reterr)
             "run as a superuser: alter schema app owner to app; likewise its tables, if pg_restore --no-owner "
             "made them");
     return check_found(result, CHECK_OK, "all exist, with their privileges", NULL);
+}
+
+/* PostgreSQL refuses to alter the type of a table's column while another table has a column of the table's row type. */
+ErrorCode check_row_types(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    RowType found;
+
+    TRY(doctor_ask(doctor, sql_app_doctor_row_types, &row_type_shape, &found, reterr));
+    if (!found.columns)
+        return check_found(result, CHECK_OK, "no column of an application has a row type of pawl's", NULL);
+    return check_found(result, CHECK_WARN,
+                       arena_print(doctor->arena,
+                                   "%" PRId64 " columns have row types of pawl's, such as %s of type %s: "
+                                   "a migration that alters that table would fail",
+                                   found.columns, found.name, found.type),
+                       arena_print(doctor->arena, "keep jsonb instead: %s", found.statement));
 }
 
 ErrorCode check_disk(Doctor *doctor, CheckResult *result, Error *reterr)

@@ -404,6 +404,7 @@ ErrorCode cluster_status(const ClusterOptions *options, Arena *arena, ClusterSta
         .url         = home.url,
         .url_admin   = home.url_admin,
         .url_app     = home.url_app,
+        .url_handler = home.url_handler,
         .version     = major ? arena_print(arena, "%d", major) : NULL,
         .data_dir    = home.data,
         .log_file    = postmaster_log(&home, arena),

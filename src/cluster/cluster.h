@@ -39,11 +39,12 @@ typedef struct {
 typedef struct {
     bool        initialised;
     bool        running;
-    int         pid;       /* 0 when it does not run */
-    const char *url;       /* "postgresql://...", of pawl itself */
-    const char *url_admin; /* of the superuser */
-    const char *url_app;   /* of the login app, which is for applications: not a superuser, owns nothing of pawl's */
-    const char *version;   /* major version of the data directory, NULL when there is none */
+    int         pid;         /* 0 when it does not run */
+    const char *url;         /* "postgresql://...", of pawl itself */
+    const char *url_admin;   /* of the superuser */
+    const char *url_app;     /* of the login app, which is for applications: not a superuser, owns nothing of pawl's */
+    const char *url_handler; /* as cluster_url_handler() */
+    const char *version;     /* major version of the data directory, NULL when there is none */
     const char *data_dir;
     const char *log_file;
 } ClusterStatus;

@@ -8,7 +8,7 @@ from checks import dead_letters_put, metric
 from pawl_test import Database, Pawl, Proxy, main, psql, test, wait_until
 from servers import IS_ROOT, Cluster, Session, disk_fill, small_disk
 
-CHECKS = ["settings", "environment", "charts", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
+CHECKS = ["settings", "environment", "charts", "connection", "server", "schema", "roles", "handlers' login", "row types", "pool", "clock", "long transactions", "replication slots",
           "wraparound", "disk", "stuck rows", "queues", "troubleshooting", "handlers", "dead letters", "retention", "rate limits", "ledger clock"]
 
 
@@ -63,7 +63,7 @@ def nothing_is_created_or_started():
         assert code == 69 and "does not run" in findings["connection"]["found"], findings
         assert states(findings, "settings", "environment") == ["ok", "ok"] and findings["connection"]["advice"] == "run pawl db start", findings
         shown = pawl.run("doctor").stdout
-        assert "16 checks skipped\n" in shown and "not checked" not in shown, shown
+        assert "18 checks skipped\n" in shown and "not checked" not in shown, shown
         assert pawl.run("db", "status", "--json").json["running"] is False, "it started a server"
 
 
@@ -148,6 +148,61 @@ def a_missing_right_is_named_and_the_advice_works():
         assert (advice, grant) == ("run as an administrator", 'grant pawl_admin to "Plain"'), found
         cluster.rows(grant)
         assert states(examine(pawl)[1], "schema", "roles", "stuck rows", "ledger clock") == ["ok", "ok", "ok", "ok"]
+
+
+@test
+def the_login_of_handlers_is_checked_and_the_advice_works():
+    with Database() as db:
+        login, owner = f"handler_of_{db.name}", f"owner_of_{db.name}"
+        env = {"PAWL_HANDLER_DATABASE_URL": db.url.replace("postgres@", f"{login}@", 1)}
+
+        def found(pawl):
+            return examine_with(pawl, env)["handlers' login"]
+
+        with Pawl(db) as pawl:
+            plain = examine(pawl)[1]["handlers' login"]
+            assert plain["state"] == "ok" and plain["found"].startswith("none: "), plain
+            row = found(pawl)
+            assert row["state"] == "fail" and "PAWL_HANDLER_DATABASE_URL" in row["advice"], row
+            db.rows(f"create role {login} login")
+            try:
+                row = found(pawl)
+                assert (row["state"], row["advice"]) == ("fail", f"run as an administrator: grant pawl_handler to {login}"), row
+                db.rows(row["advice"].split(": ")[1])
+                row = found(pawl)
+                assert row["state"] == "ok" and row["found"] == f"{login} may call functions of applications, and nothing else", row
+                db.rows(f"grant pawl_monitor to {login}")
+                row = found(pawl)
+                assert (row["state"], row["advice"]) == ("warn", f"revoke pawl_monitor from {login}"), row
+                db.rows(f"revoke pawl_monitor from {login}")
+                # The function of a worker of pawl serve.
+                db.rows(f"create role {owner}; create schema shop authorization {owner}; set role {owner}; "
+                        "create function shop.charge(payload jsonb, command_id uuid) returns jsonb language sql as 'select payload'; "
+                        "revoke execute on function shop.charge from public")
+                with open(os.path.join(pawl.home, "pawl.ini"), "w", encoding="utf-8") as file:
+                    file.write("[worker shop]\nsql = shop.charge\n")
+                row = found(pawl)
+                assert row["state"] == "fail" and row["advice"].startswith(f"run as {owner}: alter function"), row
+                db.rows(f"set role {owner}; " + row["advice"].split(": ")[1])
+                row = found(pawl)
+                assert row["state"] == "fail" and f"grant usage on schema shop to {login}; grant execute" in row["advice"], row
+                db.rows(f"set role {owner}; " + row["advice"].split(": ")[1])
+                assert found(pawl)["state"] == "ok", found(pawl)
+            finally:
+                db.rows(f"drop owned by {login}; drop role {login}; drop schema if exists shop cascade; drop role if exists {owner}")
+        with Database() as other, Pawl(db) as pawl:
+            row = examine_with(pawl, {"PAWL_HANDLER_DATABASE_URL": other.url})["handlers' login"]
+            assert row["state"] == "fail" and "another database" in row["found"], row
+
+
+@test
+def columns_of_row_types_of_pawl_are_named_and_the_advice_works():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("create schema shop; create table shop.kept (n integer, c pawl.command[]); create view shop.seen as select c from pawl.command c")
+        row = examine(pawl)[1]["row types"]
+        assert row["state"] == "warn" and "shop.kept.c of type pawl.command[]" in row["found"], row
+        db.rows(row["advice"].split(": ", 1)[1])
+        assert examine(pawl)[1]["row types"]["state"] == "ok"
 
 
 class WideCluster(Cluster):

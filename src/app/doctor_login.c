@@ -1,0 +1,153 @@
+/*
+ * doctor_login.c - the check of PAWL_HANDLER_DATABASE_URL: the login of transactions that call functions of applications, see
+ * sql/bus/handler.sql. Each finding has the statement that mends it.
+ */
+#include <string.h>
+
+#include "app/doctor_internal.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define LOGIN_COLUMNS(X, T)             \
+    X(T, const char *, DB_TEXT, login)  \
+    X(T, bool, DB_BOOL, is_super)       \
+    X(T, bool, DB_BOOL, may_call)       \
+    X(T, bool, DB_BOOL, is_member)      \
+    X(T, bool, DB_BOOL, is_owner)       \
+    X(T, const char *, DB_TEXT, others) \
+    X(T, const char *, DB_TEXT, owner)
+typedef struct {
+    LOGIN_COLUMNS(DB_FIELD, Login)
+} Login;
+DB_SHAPE(login, Login, LOGIN_COLUMNS);
+
+#define FOUND_COLUMNS(X, T)            \
+    X(T, bool, DB_BOOL, is_safe)       \
+    X(T, bool, DB_BOOL, is_callable)   \
+    X(T, bool, DB_BOOL, is_definer)    \
+    X(T, const char *, DB_TEXT, owner) \
+    X(T, const char *, DB_TEXT, connected)
+typedef struct {
+    FOUND_COLUMNS(DB_FIELD, Found)
+} Found;
+DB_SHAPE(found, Found, FOUND_COLUMNS);
+
+static ErrorCode check_place(Doctor *doctor, Pool *pool, CheckResult *result, Error *reterr)
+{
+    const char *here, *there;
+
+    TRY(doctor_ask(doctor, sql_app_doctor_place, &db_text_shape, &here, reterr));
+    if (doctor_ask_of(doctor, pool, sql_app_doctor_place, &db_text_shape, &there, reterr) != OK)
+        return check_found(
+            result, CHECK_FAIL, arena_text(doctor->arena, reterr->text),
+            "check user, password and database in PAWL_HANDLER_DATABASE_URL, and pg_hba.conf on the server");
+    if (strcmp(here, there) != 0)
+        return check_found(result, CHECK_FAIL,
+                           "PAWL_HANDLER_DATABASE_URL leads to another database than PAWL_DATABASE_URL",
+                           "name the same server and database in both");
+    return OK;
+}
+
+static ErrorCode check_rights(Doctor *doctor, const Login *login, CheckResult *result)
+{
+    static const char *const create =
+        "name a login of its own in PAWL_HANDLER_DATABASE_URL: create role NAME login in role pawl_handler";
+    Arena *arena = doctor->arena;
+
+    if (login->is_super)
+        return check_found(result, CHECK_WARN,
+                           arena_print(arena, "%s is a superuser: only functions of superusers are called",
+                                       login->login),
+                           create);
+    if (!login->may_call && !login->is_member)
+        return check_found(result, CHECK_FAIL,
+                           arena_print(arena, "%s may not call functions of applications", login->login),
+                           arena_print(arena, "run as an administrator: grant pawl_handler to %s", login->login));
+    if (!login->may_call)
+        return check_found(result, CHECK_FAIL,
+                           arena_print(arena, "%s may not call functions of applications", login->login),
+                           arena_print(arena, "run as %s: select pawl.grant_roles()", login->owner));
+    if (login->is_owner)
+        return check_found(result, CHECK_WARN,
+                           arena_print(arena, "%s may act as %s: only functions of roles that may act as it are called",
+                                       login->login, login->owner),
+                           create);
+    if (login->others[0])
+        return check_found(result, CHECK_WARN,
+                           arena_print(arena, "%s has %s: only functions of roles that may act as it are called",
+                                       login->login, login->others),
+                           arena_print(arena, "revoke %s from %s", login->others, login->login));
+    return OK;
+}
+
+/* Of a section [worker NAME]; others name theirs when they start. */
+static ErrorCode check_function(Doctor *doctor, Pool *pool, const Login *login, const char *function,
+                                CheckResult *result, Error *reterr)
+{
+    TxOptions   options = {.name      = "doctor",
+                           .deadline  = deadline_in_ms(DOCTOR_CHECK_MS),
+                           .arena     = doctor->arena,
+                           .read_only = true};
+    Arena      *arena   = doctor->arena;
+    const char *dot     = strchr(function, '.');
+    void       *rows;
+    int         count;
+
+    if (!dot)
+        return OK; /* refused by the settings */
+    const char *schema = arena_bytes(arena, function, (size_t)(dot - function));
+    TRY(db_call_many(pool, &options, sql_bus_handler_find, DB_ARGS(db_text(schema), db_text(dot + 1)), &found_shape,
+                     &rows, &count, reterr));
+    if (count == 0)
+        return check_found(result, CHECK_FAIL,
+                           arena_print(arena,
+                                       "function %s(payload jsonb, command_id uuid) returns jsonb does not exist",
+                                       function),
+                           "create it, or correct the section [worker NAME] of the settings");
+
+    const Found *found = rows;
+    if (!found->is_safe && !found->is_definer)
+        return check_found(result, CHECK_FAIL,
+                           arena_print(arena, "function %s of %s would run with the rights of %s", function,
+                                       found->owner, login->login),
+                           arena_print(arena, "run as %s: alter function %s(jsonb, uuid) security definer",
+                                       found->owner, function));
+    if (!found->is_callable)
+        return check_found(
+            result, CHECK_FAIL, arena_print(arena, "%s may not call function %s", login->login, function),
+            arena_print(arena,
+                        "run as %s: grant usage on schema %s to %s; grant execute on function %s(jsonb, uuid) to %s",
+                        found->owner, schema, login->login, function, login->login));
+    return OK;
+}
+
+ErrorCode check_handler_login(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    Pool           *pool     = doctor->app->handler_pool;
+    const Settings *settings = &doctor->serve;
+    Login           login;
+
+    if (pool == doctor->app->pool)
+        return check_found(result, CHECK_OK,
+                           arena_print(doctor->arena, "none: only functions of roles that may act as %s are called",
+                                       doctor->vitals.username),
+                           NULL);
+    result->state = CHECK_OK;
+    TRY(check_place(doctor, pool, result, reterr));
+    if (result->state != CHECK_OK)
+        return OK;
+    TRY(doctor_ask_of(doctor, pool, sql_app_doctor_login, &login_shape, &login, reterr));
+    TRY(check_rights(doctor, &login, result));
+    for (size_t i = 0; result->state == CHECK_OK && i < settings->workers_count; i++) {
+        const WorkerSettings *worker = settings->workers_list[i].values;
+
+        if (worker->sql)
+            TRY(check_function(doctor, pool, &login, worker->sql, result, reterr));
+    }
+    if (result->state != CHECK_OK)
+        return OK;
+    return check_found(result, CHECK_OK,
+                       arena_print(doctor->arena, "%s may call functions of applications, and nothing else",
+                                   login.login),
+                       NULL);
+}
