@@ -68,9 +68,11 @@ static TABLE(claimed_item, "ClaimedCommand");
 static const AnswerField claimed_fields[] = {ROWS("items", claimed_item)};
 TABLE(claimed, "Claimed");
 
+static const char *const settle_verdicts[] = {"settled", "lost", "busy", "refused", NULL};
 static const AnswerField settled_item_fields[] = {
-    UUID("command_id"), BOOL("settled", .help = "false: the lease was lost, and nothing changed"),
-    TEXT("status", .nullable = true, .help = "of the command, after this; null: there is no such command"),
+    UUID("command_id"), BOOL("settled", .help = "false: nothing changed, see verdict"),
+    TEXT("verdict", .words = settle_verdicts, .help = "lost: the lease has ended; busy: settle it again; refused: the same would be refused again, for the reason in error"),
+    TEXT("status", .nullable = true, .help = "of the command, after this; null: there is no such command, or the verdict is busy or refused"),
     TEXT("error", .optional = true)};
 static TABLE(settled_item, "SettledCommand");
 static const AnswerField settled_fields[] = {ROWS("items", settled_item)};

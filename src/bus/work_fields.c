@@ -88,6 +88,14 @@ SettleItem settle_row_item(const SettleRow *row, const char *domain)
                         .command_id = row->command_id};
 }
 
+/* A failure that is no fault of the item may be over the next time. */
+static const char *settle_verdict(const SettleItem *item)
+{
+    if (item->code != OK)
+        return error_verdict(item->code) == VERDICT_FINAL ? "refused" : "busy";
+    return item->settled ? "settled" : "lost";
+}
+
 void settled_write(Writer *writer, const SettleRow *rows, SettleItem *const *items, int count)
 {
     writer_object(writer, NULL);
@@ -96,6 +104,7 @@ void settled_write(Writer *writer, const SettleRow *rows, SettleItem *const *ite
         writer_object(writer, NULL);
         writer_text(writer, "command_id", rows[i].command_id);
         writer_bool(writer, "settled", items[i]->code == OK && items[i]->settled);
+        writer_text(writer, "verdict", settle_verdict(items[i]));
         writer_text(writer, "status", items[i]->status);
         if (items[i]->code != OK)
             writer_text(writer, "error", problem_detail(&items[i]->error_text));

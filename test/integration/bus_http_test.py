@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """bus_http - commands, batches and workers over HTTP."""
+import json
 import signal
 import tempfile
 import time
@@ -344,6 +345,28 @@ def the_last_error_is_shown_while_a_command_waits_for_its_next_attempt():
         ended = command(pawl, now)
         assert (ended["status"], ended["attempts"], ended["error"]) == ("COMPLETED", 2, None), ended
         stop_clean(pawl.server)
+
+
+@test
+def a_settle_says_whether_it_may_be_sent_again():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as session:
+        pawl.serve()
+        for _ in range(3):
+            post_command(pawl)
+        good, bad, locked = claim(pawl, 3, lease_s=600)
+        gone = {**good, "lease": good["lease"] + 1}
+        session.do(f"begin; select from pawl.lease l join pawl.command c using (id) where c.command_id = '{locked['command_id']}' for update of l")
+
+        def settled(*items):
+            rows = [json.dumps({"command_id": c["command_id"], "lease": c["lease"], "outcome": "complete"})[:-1] + more + "}" for c, more in items]
+            answer = pawl.http("POST", "/v1/domains/shop/settle", f'{{"items": [{", ".join(rows)}]}}'.encode(), headers={"Content-Type": "application/json"})
+            assert answer.status == 200, answer.body
+            return [(item["settled"], item["verdict"], item["status"], "error" in item) for item in answer.json["items"]]
+
+        assert settled((gone, ""), (locked, ""), (bad, ', "result": 1e200000'), (good, "")) == [
+            (False, "lost", "IN_PROGRESS", False), (False, "busy", None, True), (False, "refused", None, True), (True, "settled", "COMPLETED", False)]
+        session.do("rollback")
+        assert settled((locked, ""), (bad, "")) == [(True, "settled", "COMPLETED", False)] * 2
 
 
 @test
