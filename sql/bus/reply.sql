@@ -77,7 +77,19 @@ as $$
   select 10
 $$;
 
-create or replace function pawl.reply_queues (p_names text[])
+-- Whose share of the reply queues a send uses: the sender that a pod names, by its API key, or else the login, whatever it says about itself.
+create or replace function pawl.reply_queue_creator (p_actor text)
+  returns text
+  language plpgsql stable
+as $$
+begin
+  return case when has_function_privilege(session_user, 'pawl.command_decide(uuid[],text[],text,text,text,jsonb)', 'execute')
+              then coalesce(p_actor, session_user) else session_user end;
+end
+$$;
+
+-- p_creator null: it counts for no sender.
+create or replace function pawl.reply_queues (p_names text[], p_creator text)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -91,7 +103,7 @@ begin
       using errcode = 'QU001', hint = 'Use one reply queue per reader, and correlation_id to distinguish replies.';
   end if;
   foreach v_name in array v_new loop
-    perform pawl.reply_queue_create(v_name);
+    perform pawl.reply_queue_create(v_name, p_creator);
   end loop;
 end
 $$;
@@ -131,34 +143,39 @@ $$;
 
 -- Under the queue's lock, because its reader may be creating it: then it is the reader's, and is not recorded here. created_at is that
 -- of pgmq.meta, so that a queue that its reader drops and creates again is recognized (pawl.reply_queue_is_own).
-create or replace function pawl.reply_queue_create (p_name text)
+create or replace function pawl.reply_queue_create (p_name text, p_creator text)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
   v_most integer;
+  v_share integer; -- of one sender: a quarter, so that no sender uses up those of all
 begin
   perform pgmq.acquire_queue_lock(p_name);
   if pawl.reply_queue_exists(p_name) then
     return;
   end if;
   -- Transactions that create others at the same time are not counted: they would have to wait for each other.
-  select b.most into v_most from pawl.reply_queue_bound b;
+  select b.most, greatest(pawl.reply_queues_per_call(), b.most / 4) into v_most, v_share from pawl.reply_queue_bound b;
   if (select count(*) from pawl.reply_queue r where r.name <> p_name) >= v_most then
     raise exception 'reply_to names the queue "%", which does not exist, and pawl creates at most % queues (PAWL_REPLY_QUEUES_MAX): create it by pgmq.create() first',
       p_name, v_most using errcode = 'QU001';
   end if;
+  if (select count(*) from pawl.reply_queue r where r.creator = p_creator and r.name <> p_name) >= v_share then
+    raise exception 'reply_to names the queue "%", which does not exist, and "%" has created %, the most for one sender (a quarter of PAWL_REPLY_QUEUES_MAX): create it by pgmq.create() first',
+      p_name, p_creator, v_share using errcode = 'QU001', hint = 'Use one reply queue per reader, and correlation_id to distinguish replies.';
+  end if;
   perform pgmq.create(p_name);
-  insert into pawl.reply_queue (name, created_at, used_at)
-  select p_name, m.created_at, pawl.now() from pgmq.meta m where m.queue_name = p_name
-  on conflict (name) do update set created_at = excluded.created_at, used_at = excluded.used_at, last_msg_id = 0;
+  insert into pawl.reply_queue (name, creator, created_at, used_at)
+  select p_name, p_creator, m.created_at, pawl.now() from pgmq.meta m where m.queue_name = p_name
+  on conflict (name) do update set creator = excluded.creator, created_at = excluded.created_at, used_at = excluded.used_at, last_msg_id = 0;
 end
 $$;
 
 -- The same as reply_queues for a transaction that several callers share: creates what it can under the session's lock_timeout, which the caller
 -- has made short, and returns the names that another transaction is creating. After five waits, or when it has made as many as a call makes, the
 -- rest is not tried.
-create or replace function pawl.reply_queues_busy (p_names text[])
+create or replace function pawl.reply_queues_busy (p_names text[], p_creator text)
   returns text[]
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -171,7 +188,7 @@ begin
       return v_busy || v_new[v_at:];
     end if;
     begin
-      perform pawl.reply_queue_create(v_new[v_at]);
+      perform pawl.reply_queue_create(v_new[v_at], p_creator);
     exception when lock_not_available then
       v_busy := v_busy || v_new[v_at];
     end;
@@ -272,7 +289,7 @@ begin
   if not pawl.reply_is_queue(p_target) and pawl.reserved_target_deliver(p_target, p_replies) then
     return null;
   end if;
-  perform pawl.reply_queues(array[p_target]); -- its reader may have dropped it since the send
+  perform pawl.reply_queues(array[p_target], null); -- its reader may have dropped it since the send
   perform pgmq.send_batch(p_target, p_replies);
   return null;
 end

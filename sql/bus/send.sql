@@ -76,7 +76,7 @@ $$;
 -- batch; busy: the ids of commands whose reply queues another transaction is creating.
 -- p_command_ids: as the caller gave them, p_ids: all of them.
 create or replace function pawl.send_open (
-  p_nowait boolean, p_domain_id integer, p_batch_id uuid, p_command_ids uuid[], p_ids uuid[], p_reply_to text[],
+  p_nowait boolean, p_domain_id integer, p_batch_id uuid, p_command_ids uuid[], p_ids uuid[], p_reply_to text[], p_creator text,
   out batch bigint, out is_held boolean, out busy uuid[])
   language plpgsql
 as $$
@@ -87,7 +87,7 @@ begin
   is_held := false;
   if p_nowait is not true then
     batch := pawl.batch_open(p_batch_id, p_domain_id, p_command_ids);
-    perform pawl.reply_queues(p_reply_to) where p_reply_to is not null;
+    perform pawl.reply_queues(p_reply_to, p_creator) where p_reply_to is not null;
     return;
   end if;
   perform set_config('lock_timeout', '10ms', true);
@@ -99,7 +99,7 @@ begin
     end;
   end if;
   if p_reply_to is not null and not is_held then
-    v_queues := pawl.reply_queues_busy(p_reply_to);
+    v_queues := pawl.reply_queues_busy(p_reply_to, p_creator);
     if cardinality(v_queues) > 0 then
       busy := array(select u.id from unnest(p_ids, p_reply_to) u (id, reply_to) where u.reply_to = any (v_queues));
     end if;
@@ -183,6 +183,7 @@ declare
   v_is_held boolean := false; -- the batch, by another transaction
   v_busy uuid[];
   v_made bigint[];
+  v_creator text := case when p_reply_to is not null then pawl.reply_queue_creator(p_actor) end; -- of reply queues
 begin
   v_count := pawl.send_check(p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to,
                              p_correlation_ids, p_order_keys, p_actor);
@@ -202,7 +203,7 @@ begin
   end if;
   if p_batch_id is not null or p_reply_to is not null then
     select o.batch, o.is_held, o.busy into v_batch, v_is_held, v_busy
-    from pawl.send_open(p_nowait, v_domain, p_batch_id, p_command_ids, v_ids, p_reply_to) o;
+    from pawl.send_open(p_nowait, v_domain, p_batch_id, p_command_ids, v_ids, p_reply_to, v_creator) o;
   end if;
   if p_keyed is not null then
     perform pawl.array_check('keyed', p_keyed, v_count, 'QU001');

@@ -283,6 +283,7 @@ create index kept_key_ended on pawl.kept_key (ended_at);
 -- that its reader made is not here and is never dropped.
 create table pawl.reply_queue (
   name text primary key,
+  creator text, -- the sender whose share it uses; null: it was made again for a reply
   created_at timestamptz not null,
   used_at timestamptz not null, -- when last_msg_id was last seen to change
   last_msg_id bigint not null default 0

@@ -158,7 +158,7 @@ static const Setting rows[] = {
     {"PAWL_BATCH_EXPIRY", NULL, SETTING_DURATION_MS, AT(batch_expiry), "7d", 1000, MS_MAX,
      .help = "an open batch that has had no new command for this long is sealed"},
     {"PAWL_REPLY_QUEUES_MAX", NULL, SETTING_INT, AT(reply_queues_max), "1000", 1, 100000,
-     .help = "most queues that pawl creates because a reply_to names them; those that pgmq.create made do not count"},
+     .help = "most queues that pawl creates because a reply_to names them; one sender (API key, or login) a quarter. Those that pgmq.create made do not count"},
     {"PAWL_DLQ_EVERY", NULL, SETTING_DURATION_MS, AT(dlq_every), "5m", 100, MS_MAX,
      .help = "time between retries of a dead letter"},
     {"PAWL_DLQ_TRIES", NULL, SETTING_INT, AT(dlq_tries), "3", 1, 1000,

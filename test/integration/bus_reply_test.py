@@ -150,14 +150,18 @@ def a_target_is_checked_when_it_is_sent():
 def reply_queues_are_bounded_and_the_alert_tells():
     with Database() as db, Pawl(db, {"PAWL_REPLY_QUEUES_MAX": "12"}) as pawl:
         pawl.serve()
+        token = json.loads(pawl.run("key", "create", "shop", "--scopes", "command", "--json").stdout)["token"]
         wait_until(lambda: db.value("select most from pawl.reply_queue_bound") == "12", what="the monitor has written the bound")
 
-        def posted(first, last):
+        def posted(first, last, **given):
             return pawl.http("POST", "/v1/commands/batch", {
-                "items": [{"domain": "shop", "type": "t", "reply_to": f"q{n}"} for n in range(first, last + 1)]})
+                "items": [{"domain": "shop", "type": "t", "reply_to": f"q{n}"} for n in range(first, last + 1)]}, **given)
 
         assert "creates at most 10" in problem(posted(1, 11), 400)["detail"]
-        assert posted(1, 10).status == 201 and posted(5, 12).status == 201
+        assert posted(1, 10, token=token).status == 201
+        detail = problem(posted(11, 11, token=token), 400)["detail"]
+        assert '"shop" has created 10, the most for one sender' in detail, detail
+        assert posted(5, 12).status == 201, "others have theirs"
         detail = problem(pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "t", "reply_to": "q13"}), 400)["detail"]
         assert '"q13"' in detail and "pgmq.create() first" in detail, detail
         assert pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "t", "reply_to": "q12"}).status == 201
