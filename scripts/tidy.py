@@ -345,7 +345,7 @@ WAKES_LATER = {
     "bus/dead_letter_forward": "letters of applications, every minute",
     "bus/extend": "what follows a command that was canceled",
     "bus/maintain": "ends of batches that were abandoned",
-    "bus/on_complete_send": "a batch's last command, after its first try has failed",
+    "bus/on_complete_retry": "a batch's last command, after its first try has failed",
     "bus/postpone": "queues nothing that is due",
     "bus/release": "a pod that cannot begin a command must not wake the next one that cannot",
     "bus/reply_retry": "a reply, after its first try has failed",

@@ -89,7 +89,7 @@ as $$
     ('pawl.prune_dead_letters', 'monitor'),
     ('pawl.retry_policy_set',   'admin'),
     ('pawl.retry_policy_list',  'reader'),
-    ('pawl.on_complete_send',   'monitor'),
+    ('pawl.on_complete_retry',  'monitor'),
     ('pawl.retention_ready',    'monitor'),
     ('pawl.retain',             'monitor'),
     ('pawl.maintain',           'monitor'),
@@ -143,7 +143,7 @@ as $$
     ('pawl.telegram_ask_limited', 'worker'),
     -- dead letters
     ('pawl.dead_letter_put',    'sender monitor'),
-    ('pawl.dead_letter_keep',   'monitor'),
+    ('pawl.dead_letter_put_own', 'monitor'),
     ('pawl.dead_letter_claim',  'monitor'),
     ('pawl.dead_letter_hold',   'monitor'),
     ('pawl.dead_letter_settle', 'monitor'),

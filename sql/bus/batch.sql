@@ -196,6 +196,16 @@ begin
 end
 $$;
 
+-- A dead letter of type "on_complete", tried again in the transaction that resolves it.
+create or replace function pawl.on_complete_retry (p_key text)
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  perform pawl.on_complete_send(pawl.dead_letter_read('on_complete', p_key));
+end
+$$;
+
 create or replace function pawl.on_complete_send (p_letter jsonb)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp

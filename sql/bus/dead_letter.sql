@@ -66,7 +66,40 @@ begin
 end
 $$;
 
--- The same for any type: of pawl's own functions and monitors.
+-- The same for monitors, which keep letters of reserved types too, but for those whose data say what is sent with the rights of pawl.
+create or replace function pawl.dead_letter_put_own (
+  p_types text[], p_keys text[], p_data jsonb[], p_messages text[], p_codes text[], p_delay_ms integer)
+  returns table (item integer, id bigint, is_new boolean)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+begin
+  if p_types && array['reply', 'on_complete'] then
+    raise exception 'type must not be reply or on_complete, whose letters only settles keep' using errcode = 'PW003';
+  end if;
+  return query select k.item, k.id, k.is_new from pawl.dead_letter_keep(p_types, p_keys, p_data, p_messages, p_codes, p_delay_ms) k;
+end
+$$;
+
+-- The data of an unresolved letter. Functions that try a letter again read it here: a caller names a letter and cannot bring one.
+create or replace function pawl.dead_letter_read (p_type text, p_key text)
+  returns jsonb
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_data jsonb;
+begin
+  select f.operation_data into v_data
+  from pawl.failed_operations f
+  where f.operation_type = p_type and f.operation_key = p_key and f.status <> 'resolved';
+  if not found then
+    raise exception 'dead letter of type "%" with key "%" not found, or resolved', p_type, coalesce(left(p_key, 200), 'null') using errcode = 'QU004';
+  end if;
+  return v_data;
+end
+$$;
+
+-- The same for any type: for functions of pawl only.
 create or replace function pawl.dead_letter_keep (
   p_types text[], p_keys text[], p_data jsonb[], p_messages text[], p_codes text[], p_delay_ms integer)
   returns table (item integer, id bigint, is_new boolean)

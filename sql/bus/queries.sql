@@ -173,7 +173,7 @@ cross join lateral (
 -- $1 types text[], $2 keys text[], $3 data jsonb[], $4 messages text[], $5 codes text[], $6 delay_ms integer.
 -- One row: id bigint.
 select id
-from pawl.dead_letter_keep($1, $2, $3, $4, $5, $6)
+from pawl.dead_letter_put_own($1, $2, $3, $4, $5, $6)
 
 -- name: dead_letter_retry
 -- $1 id bigint. One row: moved boolean, status text (null: there is no such letter).
@@ -248,9 +248,9 @@ select m.expired, m.replies, m.after, m.letters
 from pawl.maintain($1::integer, $2::bigint * interval '1 ms', make_interval(days => $3::integer),
                    make_interval(days => $4::integer), $5::text) m, pawl.reply_queues_bound($6::integer)
 
--- name: on_complete_send
--- $1 the data of a dead letter of type "on_complete".
-select pawl.on_complete_send($1)
+-- name: on_complete_retry
+-- $1 the key of a dead letter of type "on_complete".
+select pawl.on_complete_retry($1)
 
 -- name: postpone
 -- Release leased commands until later: $1 ids, $2 tokens, $3 delays in ms, $4 reason; how many leases ended
@@ -272,7 +272,7 @@ select case when pawl.retention_ready() then pawl.prune_audit($1, make_interval(
 select pawl.release($1::bigint[], $2::bigint[])::bigint as value
 
 -- name: reply_retry
--- $1 the data of a dead letter of type "reply".
+-- $1 the key of a dead letter of type "reply".
 select pawl.reply_retry($1)
 
 -- name: requeue_due

@@ -370,20 +370,16 @@ end
 $$;
 
 -- A dead letter of type "reply", tried again in the transaction that resolves it.
-create or replace function pawl.reply_retry (p_letter jsonb)
+create or replace function pawl.reply_retry (p_key text)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '1s'
 as $$
 declare
-  v_target text := p_letter ->> 'queue';
-  v_refusals text[];
+  v_letter jsonb := pawl.dead_letter_read('reply', p_key);
+  v_refusals text[] := pawl.reply_deliver(v_letter ->> 'queue', array[v_letter -> 'message']);
 begin
-  if v_target is null or jsonb_typeof(p_letter -> 'message') is distinct from 'object' or pawl.reply_is_queue(v_target) and not pawl.reply_is_queue_name(v_target) then
-    raise exception 'letter must have queue, the target of a reply, and message, an object' using errcode = 'QU001';
-  end if;
-  v_refusals := pawl.reply_deliver(v_target, array[p_letter -> 'message']);
   if v_refusals[1] is not null then
-    raise exception '%: %', p_letter ->> 'queue', v_refusals[1] using errcode = 'QU002';
+    raise exception '%: %', v_letter ->> 'queue', v_refusals[1] using errcode = 'QU002';
   end if;
 end
 $$;

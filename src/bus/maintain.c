@@ -40,14 +40,14 @@ ErrorCode maintain_step(Pool *pool, Deadline deadline, Maintain *maintain, const
 
 ErrorCode reply_retry(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
 {
-    (void)key;
+    (void)data;
     (void)context;
-    return db_run(tx, sql_bus_reply_retry, DB_ARGS(db_jsonb(data)), NULL, reterr);
+    return db_run(tx, sql_bus_reply_retry, DB_ARGS(db_text(key)), NULL, reterr);
 }
 
 ErrorCode on_complete_retry(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
 {
-    (void)key;
+    (void)data;
     (void)context;
-    return db_run(tx, sql_bus_on_complete_send, DB_ARGS(db_jsonb(data)), NULL, reterr);
+    return db_run(tx, sql_bus_on_complete_retry, DB_ARGS(db_text(key)), NULL, reterr);
 }

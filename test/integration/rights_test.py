@@ -86,7 +86,7 @@ pawl.prune_replies       monitor
 pawl.prune_dead_letters  monitor
 pawl.retry_policy_set    admin
 pawl.retry_policy_list   reader
-pawl.on_complete_send    monitor
+pawl.on_complete_retry   monitor
 pawl.retention_ready     monitor
 pawl.retain              monitor
 pawl.maintain            monitor
@@ -140,7 +140,7 @@ pawl.telegram_member_forget worker
 pawl.telegram_ask_limited worker
 
 pawl.dead_letter_put     sender monitor
-pawl.dead_letter_keep    monitor
+pawl.dead_letter_put_own monitor
 pawl.dead_letter_claim   monitor
 pawl.dead_letter_hold    monitor
 pawl.dead_letter_settle  monitor
@@ -379,6 +379,24 @@ def attempt(db, role, sql, become="set role"):
     except AssertionError as error:
         return str(error)
     return ""
+
+
+@test
+def a_monitor_sends_what_a_letter_says_and_nothing_else():
+    forged = '''{"queue": "command:shop/paid", "message": {"forged": true}, "domain": "shop", "type": "paid"}'''
+    with Database() as db:
+        for name in ("reply_retry", "on_complete_send", "on_complete_retry"):
+            assert attempt(db, "pawl_monitor", f"select pawl.{name}('{forged}')"), name
+        for kind in ("reply", "on_complete"):
+            for name in ("dead_letter_keep", "dead_letter_put", "dead_letter_put_own"):
+                assert attempt(db, "pawl_monitor", f"select pawl.{name}(array['{kind}'], array['k'], array['{forged}'::jsonb], array['e'], array['c'], 0)"), name
+        assert db.rows("select * from pawl.command") == [] and db.rows("select * from pawl.failed_operations") == []
+        db.rows(f"select pawl.dead_letter_keep(array['on_complete'], array['k'], array['{forged}'::jsonb], array['e'], array['c'], 0)")
+        assert "not found" in attempt(db, "pawl_monitor", "select pawl.reply_retry('k')"), "a letter of another type"
+        assert attempt(db, "pawl_monitor", "select pawl.on_complete_retry('k')") == ""
+        assert db.rows("select type from pawl.command") == ["paid"]
+        db.rows("update pawl.failed_operations set status = 'resolved'")
+        assert "not found" in attempt(db, "pawl_monitor", "select pawl.on_complete_retry('k')")
 
 
 @test

@@ -70,7 +70,7 @@ select count(*) from pawl.send('desk', '{other}'::text[], '{1}'::jsonb[],
 select status from pg_temp.settle('shop', 'complete');
 select c.type, c.payload ->> 'command_id' as of from pawl.command c join pawl.domain d on d.id = c.domain_id where d.name = 'desk' order by c.id;
 select operation_type, operation_key, operation_data ->> 'queue' as target, error_message, error_code from pawl.failed_operations;
-select pawl.reply_retry(operation_data) from pawl.failed_operations;
+select pawl.reply_retry(operation_key) from pawl.failed_operations;
 -- A reply that is too large for a payload is a dead letter; the other one is sent.
 select count(*) from pawl.send('huge', '{t,t}'::text[], '{1,2}'::jsonb[], p_reply_to => '{command:desk/big,command:desk/big}');
 select s.status from (select array_agg(t.id order by t.id) i, array_agg(t.token) k from pg_temp.take('huge') t) t,
@@ -78,7 +78,10 @@ select s.status from (select array_agg(t.id order by t.id) i, array_agg(t.token)
 select count(*) from pawl.command c where c.type = 'big';
 select error_message from pawl.failed_operations where error_message like '%big%';
 -- A letter cannot start a process.
-select pawl.reply_retry('{"queue": "command:process:shop/order", "message": {}}');
+select count(*) from pawl.dead_letter_keep('{reply}', '{forged}', array['{"queue": "command:process:shop/order", "message": {}}'::jsonb], '{e}', '{c}', 0);
+select pawl.reply_retry('forged');
+select pawl.reply_retry('missing');
+select pawl.reply_retry(null);
 -- The outcome of a process becomes a command, too.
 select pawl.start('order', '{}', '00000000-0000-4000-8000-000000000021', p_domain => 'shop', p_reply_to => 'command:accounts/order-ended') is not null;
 select verdict from pawl.cancel('{00000000-0000-4000-8000-000000000021}');

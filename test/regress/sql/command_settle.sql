@@ -51,7 +51,7 @@ from (select array_agg(c.id) as ids, array_agg(c.token) as tokens from claim_all
 select count(*) from pgmq.q_good;
 select operation_type, operation_key, operation_data, error_message, error_code, status from pawl.failed_operations;
 create table pgmq.q_bad (like pgmq.q_good including all);
-select pawl.reply_retry(operation_data) from pawl.failed_operations;
+select pawl.reply_retry(operation_key) from pawl.failed_operations;
 select message ->> 'command_id' as replied from pgmq.q_bad;
 
 -- A canceled command whose worker was lost and whose reply table is gone: the others are requeued, and it ends too.
