@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "base/sync.h"
+#include "pg/lock_calls.h"
 #include "pg/tx.h"
 #include "sql.h"
 #include "wallet/wallet.h"
 
 #define VERIFY_WORKERS 2
 #define SEAL_BLOCK     1000
+#define NOTE_LOCK_MS   1000
 
 #define FINDING_COLUMNS(X, T)          \
     X(T, const char *, DB_TEXT, what)  \
@@ -118,12 +120,18 @@ static ErrorCode note(Tx *tx, void *context, Error *reterr)
     return db_run(tx, sql_wallet_verify_record, DB_ARGS(db_i64(report->seals)), NULL, reterr);
 }
 
-/* Said twice it is the same. */
+/* Idempotent. A mark that another transaction has locked is not waited for: the caller's thread is one of few. */
 static ErrorCode report_note(Pool *pool, Deadline deadline, Arena *arena, VerifyReport *report, Error *reterr)
 {
-    TxOptions options = {.name = "verify_note", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions options = {
+        .name = "verify_note", .deadline = deadline, .lock_ms = NOTE_LOCK_MS, .arena = arena, .keyed = true};
+    ErrorCode code = tx_run(pool, &options, note, report, reterr);
 
-    return tx_run(pool, &options, note, report, reterr);
+    if (code != OK && error_is_lock(reterr))
+        return fail(reterr, ERR_BUSY,
+                    "the ledger is consistent, but this cannot be remembered, because another transaction has locked "
+                    "table wallet.verified: verify again");
+    return code;
 }
 
 static ErrorCode plan_make(Verification *verification, Arena *arena, Error *reterr)

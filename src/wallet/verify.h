@@ -33,7 +33,7 @@ typedef struct {
     int64_t  took_ms;
 } VerifyReport;
 
-/* The return value is about the run; findings are in the report. A verification without findings is remembered for
+/* The return value is about the run; findings are in the report. ERR_BUSY: it found nothing, and where the next one begins is locked. A verification without findings is remembered for
  * the next incremental one if the login is an admin. */
 must_check ErrorCode wallet_verify(Pool *pool, const VerifyOptions *options, Deadline deadline, Arena *arena,
                                    VerifyReport *ret_report, Error *reterr);

@@ -148,5 +148,23 @@ def findings_are_reported_on_the_command_line_and_over_http():
         assert pawl.http("GET", "/v1/ledger/verify").json["findings"] == []
 
 
+@test
+def a_position_that_is_locked_keeps_no_verification_waiting():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as session:
+        ledger_rows(db)
+        pawl.serve("--role", "api")
+        db.rows("delete from wallet.verified; select wallet.verify_record(1)")
+        assert db.value("select max(id) > 1 from wallet.seal") == "t", "something is new"
+        session.do("begin; select from wallet.verified for update")
+        for query in ("?new=true", ""):
+            answer = pawl.http("GET", "/v1/ledger/verify" + query)
+            assert "wallet.verified" in problem(answer, 503)["detail"], answer
+            assert int(answer.headers["retry-after"]) >= 1
+        done = pawl.run("wallet", "verify", "--new")
+        assert done.code == 75 and "the ledger is consistent, but" in done.stderr, done
+        session.do("rollback")
+        assert pawl.http("GET", "/v1/ledger/verify?new=true").json["ok"]
+
+
 if __name__ == "__main__":
     main()
