@@ -195,12 +195,13 @@ create or replace function pawl.process_redefine (
   language plpgsql
 as $$
 declare
+  v_operator text := pawl.operator_name(p_operator);
   v_resumed bigint[];
 begin
   update pawl.process p set definition_id = p_definition_id where p.id = p_id;
   perform from pawl.process_respond(
-    array[p_id], array['$move'], array[p_to::text], array[jsonb_strip_nulls(jsonb_build_object('from', p_from, 'to', p_to, 'reason', p_reason))],
-    pawl.operator_name(p_operator), p_merge => false);
+    array[p_id], array['$move'], array[p_to::text],
+    array[jsonb_strip_nulls(jsonb_build_object('from', p_from, 'to', p_to)) || coalesce(pawl.decision_details(v_operator, p_reason), '{}')], v_operator, p_merge => false);
   v_resumed := pawl.process_resume(array(select w.id from pawl.process w where w.id = p_id and w.wait is not null));
   update pawl.process p set wait = null, waits = null where p.id = any (v_resumed);
 end

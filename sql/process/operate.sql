@@ -378,7 +378,8 @@ begin
     from unnest(p_ids) with ordinality u (id, ord)
     join pawl.process_respond(
       p_ids, array_fill('$cancel'::text, array[v_count]), array_fill('cancel'::text, array[v_count]),
-      array_fill(jsonb_build_object('$cancel', jsonb_build_object('operator', v_operator, 'reason', p_reason)), array[v_count]),
+      array_fill(jsonb_build_object('$cancel', jsonb_build_object('operator', v_operator, 'reason', p_reason) || coalesce(pawl.decision_details(v_operator, p_reason), '{}')),
+        array[v_count]),
       v_operator, p_merge => false) r on r.ord = u.ord
     where r.verdict in ('RESUMED', 'STORED'));
   if cardinality(v_idle) > 0 then

@@ -477,6 +477,17 @@ def the_audit_names_the_login_of_a_caller_that_names_a_person():
                 assert attempt(db, who, f"select pawl.command_cancel('{{{command_id}}}', null, '{operator}', 'r')", login) == ""
             assert db.rows("select distinct actor, details->>'login', details->>'reason' from pawl.audit where event = 'CANCELED' order by 1, 2") == [
                 f"ann|{boss}|r", f"{boss}||r", f"{shop} (ann)||r"]
+            # A process that runs.
+            source = '{"type": "order", "domain": "shop", "steps": [{"name": "a", "set": {"a": %s}}]}'
+            db.rows(f"select pawl.process_define('shop', 'order', '{source % 1}', null, null, 'ann'); select pawl.start('order', '{{}}', p_domain => 'shop'); "
+                    f"select pawl.process_define('shop', 'order', '{source % 2}', null, null, 'ann')")
+            process = db.value("select command_id from pawl.command where type = 'order'")
+            assert attempt(db, boss, f"select pawl.process_move('{{{process}}}', null, 2, 'ann', 'r')", login) == ""
+            db.rows("select pawl.claim(pawl.domain_find('process:shop'), 1, 60000, array_fill(0::bigint, array[10]), null, 'w')")
+            assert attempt(db, boss, f"select pawl.process_compensate('{{{process}}}', null, 'ann', 'r')", login) == ""
+            assert db.rows("select e.event, e.actor, e.details->>'reason', e.details->>'login' from pawl.command c, pawl.process_events(c.id) e "
+                           f"where c.command_id = '{process}' and e.event in ('MOVED', 'CANCEL_REQUESTED') order by e.at") == [
+                f"MOVED|ann|r|{boss}", f"CANCEL_REQUESTED|ann|r|{boss}"]
             assert f'"login": "{boss}"' in db.value("select pawl.command_show(command_id)::text from pawl.audit where event = 'CANCELED' and details ? 'login'")
         finally:
             db.rows(f"drop role {shop}, {boss}")
