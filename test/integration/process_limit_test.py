@@ -10,10 +10,11 @@ import time
 import process_cli
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_cli import cli, define, lines, run, wait_status
+from servers import Gate
 
 
 def start(pawl, kind, state=None):
-    return process_cli.start(pawl, kind, state, "default")
+    return process_cli.start(pawl, kind, state, "process")
 
 
 class Faulty(http.server.ThreadingHTTPServer):
@@ -274,22 +275,19 @@ def started_at_once(folder, least):
     return line_count(folder, "started")
 
 
-def program_of(folder):
-    """It counts itself, and ends when the file `open` is there."""
-    return f"echo x >> {folder}/started; cat > {folder}/input.$$; while [ ! -e {folder}/open ]; do sleep 0.1; done; echo x >> {folder}/ended"
-
-
-def release(folder):
-    open(os.path.join(folder, "open"), "w").close()
+def program_of(folder, gate):
+    """It counts itself, and ends when the gate is open."""
+    return f"echo x >> {folder}/started; cat > {folder}/input.$$; {gate.wait}; echo x >> {folder}/ended"
 
 
 @test
 def inputs_of_steps_share_the_memory_of_their_pod():
     """Inputs of 3.6 MB, 32 programs that want one: those that run at once have 32 MiB together, and small ones are not held up."""
     with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
+        gate = Gate(f"{folder}/gate")
         os.chmod(folder, 0o777)
         define(pawl, {"type": "large", "domain": "process", "steps": [{"name": "all", "each": "{{state.items}}", "concurrency": 16, "steps": [
-            {"name": "run", "exec": program_of(folder), "input": ["{{state.text}}"] * 4, "timeout": "1h"}]}]})
+            {"name": "run", "exec": program_of(folder, gate), "input": ["{{state.text}}"] * 4, "timeout": "1h"}]}]})
         define(pawl, {"type": "small", "domain": "process", "steps": [{"name": "run", "exec": "cat", "input": "{{state.text}}"}]})
         pawl.serve()
         large = db.rows("""select pawl.start('large', jsonb_build_object('items', (select jsonb_agg(i) from generate_series(1, 16) i),
@@ -297,7 +295,7 @@ def inputs_of_steps_share_the_memory_of_their_pod():
         most = (32 << 20) // 3600000
         assert started_at_once(folder, most) == most, line_count(folder, "started")
         wait_status(pawl, start(pawl, "small", {"text": "y"}), "COMPLETED")
-        release(folder)
+        gate.open()
         for process in large:
             wait_status(pawl, process, "COMPLETED")
         assert line_count(folder, "started") == line_count(folder, "ended") == 32
@@ -307,12 +305,13 @@ def inputs_of_steps_share_the_memory_of_their_pod():
 def activations_share_the_memory_of_their_pod():
     """12 processes with records of 9 MB each, resumed at the same moment: a pod claims what 64 MiB hold, and the rest afterwards."""
     with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
+        gate = Gate(f"{folder}/gate")
         os.chmod(folder, 0o777)
         db.rows("""create schema demo; create function demo.large(input jsonb, key uuid) returns jsonb language sql
                    as $$ select to_jsonb(repeat('x', 1000000)) $$""")
         steps = [{"name": f"record{n}", "sql": "demo.large"} for n in range(9)]
         define(pawl, {"type": "large", "domain": "process", "steps": steps + [
-            {"name": "go", "wait": {"response": "go"}}, {"name": "run", "exec": program_of(folder)}]})
+            {"name": "go", "wait": {"response": "go"}}, {"name": "run", "exec": program_of(folder, gate)}]})
         pawl.serve()
         large = [start(pawl, "large") for _ in range(12)]
         for process in large:
@@ -320,7 +319,7 @@ def activations_share_the_memory_of_their_pod():
         db.rows("select pawl.signal(c.command_id, 'go') from pawl.command c where c.type = 'large'")
         most = started_at_once(folder, 4)
         assert most <= 8, most
-        release(folder)
+        gate.open()
         for process in large:
             wait_status(pawl, process, "COMPLETED")
         assert line_count(folder, "started") == line_count(folder, "ended") == 12
@@ -330,16 +329,17 @@ def activations_share_the_memory_of_their_pod():
 def activations_share_the_memory_of_what_they_add():
     """16 processes add 4.5 MB each, then run a program that waits. Not all of them may hold that much at the same time: one at least is ended and begun again."""
     with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
+        gate = Gate(f"{folder}/gate")
         os.chmod(folder, 0o777)
         db.rows("""create schema demo; create function demo.large(input jsonb, key uuid) returns jsonb language sql
                    as $$ select to_jsonb(repeat('x', 900000)) $$""")
         define(pawl, {"type": "adds", "domain": "process", "steps": [
-            *[{"name": f"record{n}", "sql": "demo.large"} for n in range(5)], {"name": "run", "exec": program_of(folder)}]})
+            *[{"name": f"record{n}", "sql": "demo.large"} for n in range(5)], {"name": "run", "exec": program_of(folder, gate)}]})
         pawl.serve()
         adds = [start(pawl, "adds") for _ in range(16)]
         wait_until(lambda: db.value("select count(*) from pawl.event e where e.details ->> 'reason' = 'released by its worker: the attempt does not count'") != "0",
                    what="one is begun again")
-        release(folder)
+        gate.open()
         for process in adds:
             wait_status(pawl, process, "COMPLETED")
         assert line_count(folder, "started") == line_count(folder, "ended") == 16
@@ -350,14 +350,15 @@ def activations_share_the_memory_of_what_they_add():
 def nested_branches_share_the_threads_of_their_pod():
     """16 items with 16 branches each: 256 programs, of which a pod runs 65 at once, on 64 threads and that of the activation."""
     with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
+        gate = Gate(f"{folder}/gate")
         os.chmod(folder, 0o777)
-        branches = {f"b{n}": [{"name": f"run{n}", "exec": program_of(folder)}] for n in range(16)}
+        branches = {f"b{n}": [{"name": f"run{n}", "exec": program_of(folder, gate)}] for n in range(16)}
         define(pawl, {"type": "wide", "domain": "process", "steps": [{"name": "all", "each": "{{state.items}}", "concurrency": 16,
                                                  "steps": [{"name": "side", "parallel": branches}]}]})
         pawl.serve()
         process = start(pawl, "wide", {"items": list(range(16))})
         assert started_at_once(folder, 65) == 65, line_count(folder, "started")
-        release(folder)
+        gate.open()
         wait_status(pawl, process, "COMPLETED")
         assert line_count(folder, "started") == line_count(folder, "ended") == 256
 

@@ -1,5 +1,6 @@
 """servers - what stands beside pawl in a test: a session that holds a lock, a PostgreSQL, a full disk, a receiver of webhooks."""
 import contextlib
+import fcntl
 import http.server
 import json
 import os
@@ -65,6 +66,18 @@ def in_threads(count, function):
         return results
 
     return join
+
+
+class Gate:
+    """Where programs of steps wait until the test opens it. They wait for a lock: a hundred that poll take all CPU time."""
+
+    def __init__(self, path):
+        self.file = open(path, "w", encoding="ascii")
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        self.wait = f"flock --shared {path} true"
+
+    def open(self):
+        self.file.close()
 
 
 def as_postgres(command):
