@@ -51,6 +51,7 @@ typedef struct {
     BenchKind   kind;  /* of the flag's value; a time is in ms */
     int64_t     min, max;
     BenchRun   *run;
+    const char *unread; /* options of its bench that it does not read, separated by spaces; NULL: none */
 } BenchSection;
 extern const BenchSection bench_sections[];
 extern const int          bench_section_count;

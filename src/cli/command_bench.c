@@ -53,6 +53,32 @@ typedef struct {
     int                 count;
 } Plan;
 
+/* Does no section read the option of this flag? */
+static bool option_is_unread(const Plan *plan, const char *flag)
+{
+    for (int i = 0; i < plan->count; i++) {
+        const char *unread = plan->sections[i]->unread;
+        const char *found  = unread ? strstr(unread, flag) : NULL;
+
+        if (!found || (found[strlen(flag)] != '\0' && found[strlen(flag)] != ' '))
+            return false;
+    }
+    return true;
+}
+
+static ErrorCode options_check(const Call *call, const char *name, const Plan *plan, Error *reterr)
+{
+    for (int i = 0; i < bench_option_count; i++) {
+        const BenchOption *option = &bench_options[i];
+
+        if (strcmp(option->bench, name) == 0 && call_flag(call, option->flag) && option_is_unread(plan, option->flag))
+            return fail(reterr, ERR_USAGE, "%s has no effect %s%s: see pawl bench %s --help", option->flag,
+                        plan->sections[0]->flag ? "with " : "without a flag that says what to measure",
+                        plan->sections[0]->flag ? plan->sections[0]->flag : "", name);
+    }
+    return OK;
+}
+
 static ErrorCode plan_make(const Call *call, const char *name, Plan *ret_plan, Error *reterr)
 {
     *ret_plan = (Plan){0};
@@ -299,6 +325,7 @@ static ErrorCode bench_command(Call *call, const char *name, Error *reterr)
 
     TRY(options_read(call, name, &options, reterr));
     TRY(plan_make(call, name, &plan, reterr));
+    TRY(options_check(call, name, &plan, reterr));
     signals_fill(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* before the first thread: only the watch waits for them */
     signal(SIGPIPE, SIG_IGN);

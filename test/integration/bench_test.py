@@ -397,6 +397,8 @@ def wrong_flags_are_named_before_anything_is_made():
                 (("commands", "--hold", "soon"), ["--hold"]),
                 (("latency", "--rate", "-1"), ["--rate"]),
                 (("latency", "--hold", "10s"), ["--hold"]),
+                (("processes", "--resume", "--count", "100"), ["--count has no effect with --resume"]),
+                (("processes", "--seconds", "5"), ["--seconds has no effect without a flag"]),
                 (("letency",), ["latency"])]:
             refused(pawl, "bench", *arguments, code=2, words=words)
         refused(pawl, "bench", "latency", code=69, words=["127.0.0.1"])
