@@ -23,11 +23,11 @@ begin
 end
 $$;
 
--- The rows p_offset + 1 and following of the leaderboard. deviation: null under Elo. change_week: compared with the rating before the last 7
+-- The rows p_offset + 1 and following of the leaderboard. deviation, volatility: after the last match; null under Elo. days: since then. change_week: compared with the rating before the last 7
 -- days. total: of all rows.
 create or replace function rating.board (p_group_id bigint, p_offset bigint, p_limit integer)
   returns table (place bigint, player_id bigint, user_id bigint, name text, username text, rating double precision, deviation double precision,
-                 games integer, change_week double precision, total bigint)
+                 games integer, change_week double precision, total bigint, volatility double precision, days integer)
   language sql stable security definer set search_path = rating, pg_temp
 as $$
   with page as materialized (
@@ -48,22 +48,24 @@ as $$
             where h.group_id = p_group_id and h.player_id = m.player_id and not h.is_undone and h.played_at < pawl.now() - interval '7 days'
             order by h.match_id desc limit 1), m.start_rating, m.rating),
          (select count(*) from rating.groups g join rating.member o on o.group_id = g.id and o.is_present and o.games > 0
-            and o.games >= g.min_games where g.id = p_group_id)
+            and o.games >= g.min_games where g.id = p_group_id),
+         case when r.system = 'glicko2' then m.volatility end, rating.days_away(l.played_at, pawl.now())
   from page m
   cross join first f
   join rating.groups g on g.id = p_group_id
   join rating.rules r on r.id = g.rules_id
   join rating.player p on p.id = m.player_id
   left join rating.username n on n.player_id = m.player_id
+  left join rating.match l on l.id = m.last_match_id
   order by m.rating desc, m.player_id
 $$;
 
 -- One player in numbers, computed from the history; no row: not seen in this group. streak: matches since the last other outcome, positive
--- if they were won, negative if lost, 0 after a draw. recent: the last five, newest first, as a text of W, D and L.
+-- if they were won, negative if lost, 0 after a draw. deviation, volatility: after the last match, days ago. recent: the last five, newest first, as a text of W, D and L.
 create or replace function rating.stats (p_group_id bigint, p_player_id bigint)
   returns table (player_id bigint, user_id bigint, name text, username text, is_present boolean, rating double precision,
                  deviation double precision, games integer, wins bigint, draws bigint, losses bigint, streak bigint, best double precision,
-                 recent text, place bigint)
+                 recent text, place bigint, volatility double precision, days integer)
   language sql stable security definer set search_path = rating, pg_temp
 as $$
   select m.player_id, p.user_id, p.name, n.shown, m.is_present, m.rating, m.deviation, m.games, a.wins, a.draws, a.losses,
@@ -76,10 +78,12 @@ as $$
          (select string_agg(case r.outcome when 1 then 'W' when 0 then 'D' else 'L' end, '' order by r.match_id desc)
           from (select h.outcome, h.match_id from rating.history h
                 where h.group_id = p_group_id and h.player_id = p_player_id and not h.is_undone order by h.match_id desc limit 5) r),
-         (select l.place from rating.places(array[p_group_id], array[p_player_id]) l)
+         (select l.place from rating.places(array[p_group_id], array[p_player_id]) l), m.volatility,
+         rating.days_away(k.played_at, pawl.now())
   from rating.member m
   join rating.player p on p.id = m.player_id
   left join rating.username n on n.player_id = m.player_id
+  left join rating.match k on k.id = m.last_match_id
   left join lateral (
     select h.outcome from rating.history h where h.group_id = p_group_id and h.player_id = p_player_id and not h.is_undone
     order by h.match_id desc limit 1) l on true

@@ -4,7 +4,7 @@
 
 -- A group with its rules, by its chat id or one that it had before; no row: unknown.
 create or replace function rating.group_get (p_chat_id bigint)
-  returns table (id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer, system text,
+  returns table (id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer, formula integer, system text,
                  k_factor integer, margin boolean, start_rating integer, draws boolean, undo_hours integer, min_games integer,
                  match_topic text, ranking_topic text)
   language plpgsql stable security definer set search_path = rating, pg_temp
@@ -13,7 +13,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-    select g.id, g.chat_id, g.title, g.is_active, g.is_published, g.language, g.rules_id, r.system, r.k_factor, r.margin, g.start_rating,
+    select g.id, g.chat_id, g.title, g.is_active, g.is_published, g.language, g.rules_id, r.formula, r.system, r.k_factor, r.margin, g.start_rating,
            g.draws, g.undo_hours, g.min_games, g.match_topic::text, g.ranking_topic::text
     from rating.groups g join rating.rules r on r.id = g.rules_id
     where g.id = coalesce((select o.id from rating.groups o where o.chat_id = p_chat_id),
@@ -23,7 +23,7 @@ $$;
 
 -- The same, created on first sight. A title that is given and differs is stored.
 create or replace function rating.group_open (p_chat_id bigint, p_title text, p_language text)
-  returns table (id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer, system text,
+  returns table (id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer, formula integer, system text,
                  k_factor integer, margin boolean, start_rating integer, draws boolean, undo_hours integer, min_games integer,
                  match_topic text, ranking_topic text)
   language plpgsql security definer set search_path = rating, pg_temp
@@ -111,11 +111,13 @@ begin
         v_rules.system := case when p_name = 'system' then p_value else v_rules.system end;
         v_rules.k_factor := case when p_name = 'k_factor' then p_value::integer else v_rules.k_factor end;
         v_rules.margin := case when p_name = 'margin' then p_value::boolean else v_rules.margin end;
-        insert into rating.rules (system, k_factor, margin) values (v_rules.system, v_rules.k_factor, v_rules.margin)
+        insert into rating.rules (formula, system, k_factor, margin)
+        values (v_rules.formula, v_rules.system, v_rules.k_factor, v_rules.margin)
         on conflict on constraint rules_key do nothing;
         update rating.groups g
         set rules_id = (select r.id from rating.rules r
-                        where r.system = v_rules.system and r.k_factor = v_rules.k_factor and r.margin = v_rules.margin)
+                        where r.formula = v_rules.formula and r.system = v_rules.system and r.k_factor = v_rules.k_factor
+                          and r.margin = v_rules.margin)
         where g.id = p_group_id;
       when 'start_rating' then update rating.groups g set start_rating = p_value::integer where g.id = p_group_id;
       when 'draws' then update rating.groups g set draws = p_value::boolean where g.id = p_group_id;

@@ -6,14 +6,21 @@
 -- Errors: RT001 a version has changed since it was read, or the key was just used: roll back and begin again; RT002 an argument is missing or
 -- out of range.
 
+-- Whole days from one match of a player to the next one; 0 if there is none before, or if its date is later.
+create or replace function rating.days_away (p_from timestamptz, p_to timestamptz)
+  returns integer
+  language sql immutable parallel safe
+as $$ select greatest(0, floor(extract(epoch from p_to - p_from) / 86400))::integer $$;
+
 -- What registrations need to know, in one snapshot: the match that has the key already; whether the same result was registered within a minute
 -- of p_ats (null, or a time that is yet to come: now), by the last 50 matches of the two; both members as they are now. A member without a match
--- has the group's start rating. Two rows for each match, the first player's first, or fewer if a member is unknown.
+-- has the group's start rating. played_at: what p_ats says, or now, in microseconds; days: since the match before. Two rows for each match, the first
+-- player's first, or fewer if a member is unknown.
 create or replace function rating.matches_read (
   p_groups bigint[], p_keys text[], p_players_a bigint[], p_players_b bigint[], p_scores_a integer[], p_scores_b integer[],
   p_ats timestamptz[])
   returns table (ord integer, player_id bigint, rating double precision, deviation double precision, volatility double precision, games integer,
-                 version bigint, is_present boolean, is_bot boolean, match_id bigint, is_same boolean)
+                 version bigint, is_present boolean, is_bot boolean, match_id bigint, is_same boolean, played_at bigint, days integer)
   language plpgsql stable security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
 #variable_conflict use_column
@@ -28,11 +35,11 @@ begin
   return query
     select u.ord::integer, m.player_id, case when m.games = 0 then g.start_rating else m.rating end,
            case when m.games = 0 then 350 else m.deviation end, case when m.games = 0 then 0.06 else m.volatility end, m.games, m.version,
-           m.is_present, p.is_bot, k.match_id, k.is_same
+           m.is_present, p.is_bot, k.match_id, k.is_same, pawl.micros(k.played_at), rating.days_away(l.played_at, k.played_at)
     from unnest(p_groups, p_keys, p_players_a, p_players_b, p_scores_a, p_scores_b, p_ats)
       with ordinality u (group_id, key, a, b, score_a, score_b, at, ord)
     cross join lateral (
-      select (select k.id from rating.match k where k.key = u.key) as match_id,
+      select (select k.id from rating.match k where k.key = u.key) as match_id, least(u.at, v_now) as played_at,
              exists (
                select from (
                  select s.* from rating.match s
@@ -47,6 +54,7 @@ begin
     join rating.member m on m.group_id = u.group_id and m.player_id = s.player_id
     join rating.player p on p.id = s.player_id
     join rating.groups g on g.id = u.group_id
+    left join rating.match l on l.id = m.last_match_id
     order by u.ord, s.side;
 end
 $$;
@@ -129,7 +137,7 @@ end
 $$;
 
 -- Write what was computed. The arrays from p_players on have two elements for each match: the first player, then the second one. Returns the
--- ids of the matches. p_ats: when they were sent; null, or a time that is yet to come: now.
+-- ids of the matches. p_ats: when they were played, as rating.matches_read says, because the days since the match before are computed from it; null: now.
 create or replace function rating.matches_write (
   p_groups bigint[], p_keys text[], p_rules integer[], p_authors bigint[], p_scores_a integer[], p_scores_b integer[], p_players bigint[],
   p_versions bigint[], p_ratings_before double precision[], p_deviations_before double precision[], p_volatilities_before double precision[],
@@ -147,12 +155,15 @@ declare
 begin
   perform rating.matches_check(p_groups, p_keys, p_rules, p_authors, p_scores_a, p_scores_b, p_players, p_versions, p_ratings_before,
                                p_deviations_before, p_volatilities_before, p_ratings, p_deviations, p_volatilities, p_ats);
+  if v_now < any (p_ats) then
+    raise exception 'a match must not be played later than now' using errcode = 'RT001'; -- the clock was set back since they were read
+  end if;
   v_ids := array(select nextval(v_sequence) from generate_series(1, v_count));
   perform rating.members_write(v_ids, p_groups, p_players, p_versions, p_ratings_before, p_ratings, p_deviations, p_volatilities);
   insert into rating.match (id, group_id, key, player_a, player_b, score_a, score_b, rules_id, author_id, played_at)
   overriding system value
   select v_ids[i], p_groups[i], p_keys[i], p_players[2 * i - 1], p_players[2 * i], p_scores_a[i], p_scores_b[i], p_rules[i], p_authors[i],
-         least(p_ats[i], v_now)
+         coalesce(p_ats[i], v_now)
   from generate_series(1, v_count) i
   on conflict on constraint match_key do nothing;
   get diagnostics v_written = row_count;
@@ -162,7 +173,7 @@ begin
   insert into rating.history (match_id, player_id, group_id, opponent_id, outcome, rating_before, deviation_before, volatility_before,
                               rating_after, deviation_after, volatility_after, played_at)
   select v_ids[s.i], u.player_id, p_groups[s.i], p_players[u.n + s.sign], sign((p_scores_a[s.i] - p_scores_b[s.i]) * s.sign), u.rating_before,
-         u.deviation_before, u.volatility_before, u.rating, u.deviation, u.volatility, least(p_ats[s.i], v_now)
+         u.deviation_before, u.volatility_before, u.rating, u.deviation, u.volatility, coalesce(p_ats[s.i], v_now)
   from unnest(p_players, p_ratings_before, p_deviations_before, p_volatilities_before, p_ratings, p_deviations, p_volatilities)
     with ordinality u (player_id, rating_before, deviation_before, volatility_before, rating, deviation, volatility, n)
   cross join lateral (select (u.n + 1) / 2, case when u.n % 2 = 1 then 1 else -1 end) s (i, sign);

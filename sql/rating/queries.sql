@@ -64,11 +64,11 @@ select * from rating.matches_read($1, $2, $3, $4, $5, $6,
   array(select to_timestamp(t::double precision) from unnest($7::text[]) with ordinality u (t, n) order by n))
 
 -- name: matches_write
--- Write matches. Authors and times as texts, because they may be null.
+-- Write matches. Authors as texts, because they may be null; times in microseconds since 1970.
 select * from rating.matches_write($1, $2, $3, $4::text[]::bigint[], $5, $6, $7, $8, $9::double precision[],
                                    $10::double precision[], $11::double precision[], $12::double precision[],
                                    $13::double precision[], $14::double precision[],
-  array(select to_timestamp(t::double precision) from unnest($15::text[]) with ordinality u (t, n) order by n))
+  array(select timestamptz 'epoch' + t * interval '1 microsecond' from unnest($15::bigint[]) with ordinality u (t, n) order by n))
 
 -- name: namesakes
 -- Users whose names others in their groups have too.

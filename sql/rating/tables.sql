@@ -20,10 +20,11 @@ create schema rating;
 
 create table rating.rules (
   id integer generated always as identity primary key,
+  formula integer not null default 1, -- version of the formulas in src/rating/rules.c that compute a match
   system text not null constraint rules_system check (system in ('elo', 'glicko2')),
   k_factor integer not null constraint rules_k_factor check (k_factor between 1 and 400),
   margin boolean not null, -- the margin of victory counts
-  constraint rules_key unique (system, k_factor, margin)
+  constraint rules_key unique (formula, system, k_factor, margin)
 );
 insert into rating.rules (system, k_factor, margin) values ('elo', 32, false); -- number 1, the default of groups
 
@@ -115,7 +116,7 @@ create table rating.history (
   opponent_id bigint not null,
   outcome smallint not null constraint history_outcome check (outcome in (-1, 0, 1)), -- lost, drawn, won
   rating_before double precision not null,
-  deviation_before double precision not null,
+  deviation_before double precision not null, -- after the match before: without the growth since then
   volatility_before double precision not null,
   rating_after double precision not null,
   deviation_after double precision not null,

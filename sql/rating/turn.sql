@@ -147,7 +147,7 @@ create or replace function rating.turns_open (
   p_seen_turns integer[], p_users bigint[], p_names text[], p_usernames text[], p_bots boolean[], p_presents boolean[],
   p_asked_turns integer[], p_asked_ords integer[], p_asked_users bigint[], p_asked_names text[], p_per_player integer)
   returns table (turn integer, id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer,
-                 system text, k_factor integer, margin boolean, start_rating integer, draws boolean, undo_hours integer, min_games integer,
+                 formula integer, system text, k_factor integer, margin boolean, start_rating integer, draws boolean, undo_hours integer, min_games integer,
                  match_topic text, ranking_topic text, by_player bigint, by_group bigint, ord integer, player_id bigint, user_id bigint,
                  name text, username text, is_bot boolean, is_member boolean, is_present boolean)
   language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
@@ -165,15 +165,15 @@ begin
   perform rating.turns_seen(v_ids, p_ats, v_now, p_seen_turns, p_users, p_names, p_usernames, p_bots, p_presents);
   select u.by_player, u.by_group into v_by_player, v_by_group from rating.turns_usage(v_ids, p_ats, p_authors, p_counted, p_per_player) u;
   return query
-    select u.turn::integer, g.id, g.chat_id, g.title, g.is_active, g.is_published, g.language, g.rules_id, r.system, r.k_factor, r.margin,
+    select u.turn::integer, g.id, g.chat_id, g.title, g.is_active, g.is_published, g.language, g.rules_id, r.formula, r.system, r.k_factor, r.margin,
            g.start_rating, g.draws, g.undo_hours, g.min_games, g.match_topic::text, g.ranking_topic::text, v_by_player[u.turn],
            v_by_group[u.turn], 0, null::bigint, null::bigint, null::text, null::text, null::boolean, null::boolean, null::boolean
     from unnest(v_ids) with ordinality u (id, turn)
     join rating.groups g on g.id = u.id
     join rating.rules r on r.id = g.rules_id;
   return query
-    select u.turn, v_ids[u.turn], null::bigint, null::text, null::boolean, null::boolean, null::text, null::integer, null::text, null::integer,
-           null::boolean, null::integer, null::boolean, null::integer, null::integer, null::text, null::text, null::bigint, null::bigint,
+    select u.turn, v_ids[u.turn], null::bigint, null::text, null::boolean, null::boolean, null::text, null::integer,
+           null::integer, null::text, null::integer, null::boolean, null::integer, null::boolean, null::integer, null::integer, null::text, null::text, null::bigint, null::bigint,
            u.ord, p.*
     from unnest(p_asked_turns, p_asked_ords, p_asked_users, p_asked_names) u (turn, ord, user_id, name)
     cross join lateral (

@@ -4,22 +4,31 @@
 -- Lock order: match and its history rows, later history rows by match id, members by player_id.
 -- Errors: RT001 something has changed since it was read: roll back and begin again; RT002 an argument is missing or out of range.
 
--- The versions of those whose ratings may depend on a match: its players if they have not played since, else all who played.
+-- The versions of those whose ratings may depend on a match: its players if they have not played since, else all who
+-- played. last_at: when they played before it, in microseconds; null: they did not.
 create or replace function rating.undo_versions (p_group_id bigint, p_match_id bigint)
-  returns table (player_id bigint, version bigint, start_rating double precision, rating double precision)
+  returns table (player_id bigint, version bigint, rating double precision, last_at bigint)
   language plpgsql stable security definer set search_path = rating, pg_temp
 as $$
 #variable_conflict use_column
+declare
+  v_players bigint[];
+  v_played_since boolean;
 begin
+  select array[t.player_a, t.player_b], exists (
+    select from rating.member l
+    where l.group_id = t.group_id and l.player_id in (t.player_a, t.player_b) and l.last_match_id > p_match_id)
+  into v_players, v_played_since
+  from rating.match t where t.id = p_match_id and t.group_id = p_group_id;
   return query
-    select m.player_id, m.version, m.start_rating, m.rating
-    from rating.match t join rating.member m on m.group_id = t.group_id and m.player_id in (t.player_a, t.player_b)
-    where t.id = p_match_id and t.group_id = p_group_id
-      and not exists (select from rating.member l where l.group_id = t.group_id and l.player_id in (t.player_a, t.player_b)
-                        and l.last_match_id > p_match_id);
-  if not found then
-    return query select m.player_id, m.version, m.start_rating, m.rating from rating.member m where m.group_id = p_group_id and m.games > 0;
-  end if;
+    select m.player_id, m.version, m.rating, (
+      select pawl.micros(b.played_at)
+      from rating.history h join rating.match b on b.id = h.match_id
+      where h.group_id = any (array[p_group_id]) and h.player_id = m.player_id and h.match_id < p_match_id
+        and not h.is_undone
+      order by h.group_id desc, h.match_id desc limit 1)
+    from rating.member m
+    where m.group_id = p_group_id and m.games > 0 and (v_played_since is not false or m.player_id = any (v_players));
 end
 $$;
 
@@ -38,21 +47,22 @@ end
 $$;
 
 -- Matches of a group after one, in order, with the states of both players before and after; also for verification. history_rows: those of
--- the two players, of this group. outcome: of the first player; 2 if the second one's is not the opposite.
+-- the two players, of this group and of this date. outcome: of the first player; 2 if the second one's is not the opposite.
 create or replace function rating.replay_chunk (p_group_id bigint, p_after bigint, p_limit integer)
-  returns table (id bigint, player_a bigint, player_b bigint, score_a integer, score_b integer, system text, k_factor integer, margin boolean,
+  returns table (id bigint, player_a bigint, player_b bigint, score_a integer, score_b integer, formula integer, system text, k_factor integer, margin boolean,
                  a_rating_before double precision, a_deviation_before double precision, a_volatility_before double precision,
                  a_rating double precision, a_deviation double precision, a_volatility double precision,
                  b_rating_before double precision, b_deviation_before double precision, b_volatility_before double precision,
-                 b_rating double precision, b_deviation double precision, b_volatility double precision, history_rows integer, outcome integer)
+                 b_rating double precision, b_deviation double precision, b_volatility double precision, history_rows integer, outcome integer,
+                 played_at bigint)
   language sql stable security definer set search_path = rating, pg_temp set plan = keyed
 as $$
-  select m.id, m.player_a, m.player_b, m.score_a, m.score_b, r.system, r.k_factor, r.margin,
+  select m.id, m.player_a, m.player_b, m.score_a, m.score_b, r.formula, r.system, r.k_factor, r.margin,
          a.rating_before, a.deviation_before, a.volatility_before, a.rating_after, a.deviation_after, a.volatility_after,
          b.rating_before, b.deviation_before, b.volatility_before, b.rating_after, b.deviation_after, b.volatility_after,
          (select count(*)::integer from rating.history h where h.match_id = m.id and h.group_id = m.group_id and not h.is_undone
-            and h.opponent_id = case h.player_id when m.player_a then m.player_b when m.player_b then m.player_a end),
-         case when a.outcome = -b.outcome then a.outcome else 2 end::integer
+            and h.played_at = m.played_at and h.opponent_id = case h.player_id when m.player_a then m.player_b when m.player_b then m.player_a end),
+         case when a.outcome = -b.outcome then a.outcome else 2 end::integer, pawl.micros(m.played_at)
   from (select m.* from rating.match m where m.group_id = any (array[p_group_id]) and m.undone_at is null and m.id > p_after
         order by m.group_id, m.id limit least(greatest(p_limit, 0), 10000)) m
   join rating.rules r on r.id = m.rules_id

@@ -21,6 +21,12 @@ ErrorCode board_read(Tx *tx, int64_t group_id, int64_t offset, int limit, BoardR
     TRY(db_many(tx, sql_rating_board, DB_ARGS(db_i64(group_id), db_i64(offset), db_i32(limit)), &board_row_shape, &rows,
                 ret_count, reterr));
     *ret_list = rows;
+    for (int i = 0; i < *ret_count; i++) {
+        BoardRow *row = *ret_list + i;
+
+        if (row->deviation > 0)
+            row->deviation = rating_deviation(row->deviation, row->volatility, row->days);
+    }
     return OK;
 }
 
@@ -49,7 +55,12 @@ ErrorCode board_places(Tx *tx, const int64_t *groups, const int64_t *players, in
 
 ErrorCode board_stats(Tx *tx, int64_t group_id, int64_t player_id, PlayerStats *ret_stats, Error *reterr)
 {
-    return db_one(tx, sql_rating_stats, DB_ARGS(db_i64(group_id), db_i64(player_id)), &stats_shape, ret_stats, reterr);
+    PlayerStats stats;
+
+    TRY(db_one(tx, sql_rating_stats, DB_ARGS(db_i64(group_id), db_i64(player_id)), &stats_shape, &stats, reterr));
+    stats.deviation = rating_deviation(stats.deviation, stats.volatility, stats.days);
+    *ret_stats      = stats;
+    return OK;
 }
 
 ErrorCode board_matches(Tx *tx, int64_t group_id, int64_t before, int limit, bool with_undone, GroupMatch **ret_list,

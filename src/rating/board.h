@@ -24,8 +24,10 @@
     X(T, double, DB_REAL, deviation)      \
     X(T, int32_t, DB_I32, games)          \
     X(T, double, DB_REAL, change_week)    \
-    X(T, int64_t, DB_I64, total)
-/* place: shared by players of one rating. deviation: 0 under Elo. */
+    X(T, int64_t, DB_I64, total)          \
+    X(T, double, DB_REAL, volatility)     \
+    X(T, int32_t, DB_I32, days)
+/* place: shared by players of one rating. deviation: of today, 0 under Elo. days: since the last match. */
 typedef struct {
     BOARD_COLUMNS(DB_FIELD, BoardRow)
 } BoardRow;
@@ -52,8 +54,10 @@ must_check ErrorCode board_places(Tx *tx, const int64_t *groups, const int64_t *
     X(T, int64_t, DB_I64, streak)         \
     X(T, double, DB_REAL, best)           \
     X(T, const char *, DB_TEXT, recent)   \
-    X(T, int64_t, DB_I64, place)
-/* place 0: none. recent: up to five of W, D, L, newest first; NULL: no match. */
+    X(T, int64_t, DB_I64, place)          \
+    X(T, double, DB_REAL, volatility)     \
+    X(T, int32_t, DB_I32, days)
+/* place 0: none. deviation: of today. days: since the last match. recent: up to five of W, D, L, newest first; NULL: no match. */
 typedef struct {
     STATS_COLUMNS(DB_FIELD, PlayerStats)
 } PlayerStats;

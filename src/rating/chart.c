@@ -42,7 +42,8 @@ static const Colour colours[CHART_SERIES_MAX] = {
     {0.68, 0.58, 0.98},
     {0.86, 0.88, 0.91},
 };
-static const Colour panel = {0.09, 0.11, 0.15}, grid = {0.22, 0.25, 0.31}, words = {0.80, 0.83, 0.88};
+static const Colour panel = {0.09, 0.11, 0.15}, grid = {0.22, 0.25, 0.31}, mark = {0.50, 0.54, 0.61},
+                    words = {0.80, 0.83, 0.88};
 
 typedef struct {
     cairo_t           *cairo;
@@ -51,6 +52,7 @@ typedef struct {
     Language           language;
     int64_t            from, to;
     double             low, high, step;
+    double             start; /* where the first curve begins */
 } Chart;
 
 static void colour_set(cairo_t *cairo, Colour colour)
@@ -99,10 +101,11 @@ static void ranges_find(Chart *chart)
         for (int j = 0; j < chart->list[i].count; j++) {
             const ChartPoint *point = &chart->list[i].points[j];
 
-            chart->from = point->at < chart->from ? point->at : chart->from;
-            chart->to   = point->at > chart->to ? point->at : chart->to;
-            low         = fmin(low, point->rating);
-            high        = fmax(high, point->rating);
+            chart->start = point->at < chart->from ? point->rating : chart->start;
+            chart->from  = point->at < chart->from ? point->at : chart->from;
+            chart->to    = point->at > chart->to ? point->at : chart->to;
+            low          = fmin(low, point->rating);
+            high         = fmax(high, point->rating);
         }
     if (chart->to <= chart->from) /* one match: the hour before it, not after */
         chart->from -= INT64_C(3600) * 1000000;
@@ -206,6 +209,18 @@ static const char *name_fit(const Chart *chart, const ChartSeries *series, doubl
 
 /* ---- the parts ---- */
 
+static void line_draw(const Chart *chart, double rating, Colour colour, double width)
+{
+    double y = floor(y_of(chart, rating)) + 0.5;
+
+    colour_set(chart->cairo, colour);
+    cairo_library.set_line_width(chart->cairo, width);
+    cairo_library.move_to(chart->cairo, LEFT, y);
+    cairo_library.line_to(chart->cairo, WIDTH - RIGHT, y);
+    cairo_library.stroke(chart->cairo);
+}
+
+/* The start stands out: above it a player has won more than expected since then. */
 static void grid_draw(const Chart *chart)
 {
     cairo_t *cairo = chart->cairo;
@@ -214,17 +229,13 @@ static void grid_draw(const Chart *chart)
 
     for (int i = 0; i <= lines; i++) {
         double rating = chart->low + i * chart->step;
-        double y      = floor(y_of(chart, rating)) + 0.5;
 
-        colour_set(cairo, grid);
-        cairo_library.set_line_width(cairo, 1.5);
-        cairo_library.move_to(cairo, LEFT, y);
-        cairo_library.line_to(cairo, WIDTH - RIGHT, y);
-        cairo_library.stroke(cairo);
+        line_draw(chart, rating, grid, 1.5);
         snprintf(text, sizeof text, "%.0f", rating);
         colour_set(cairo, words);
-        text_show(cairo, LEFT - 14, y + 8, 24, text, 1);
+        text_show(cairo, LEFT - 14, floor(y_of(chart, rating)) + 8.5, 24, text, 1);
     }
+    line_draw(chart, chart->start, mark, 2.5);
 }
 
 /* Days where the chart covers days, else hours. */
@@ -339,6 +350,10 @@ static void series_draw(const Chart *chart, int index)
     cairo_library.line_to(cairo, x_of(chart, chart->to), y_of(chart, last->rating));
     cairo_library.stroke(cairo);
     cairo_library.arc(cairo, x_of(chart, chart->to), end_y(chart, index), end_radius(chart, index), 0, 2 * M_PI);
+    cairo_library.fill(cairo);
+    /* Where it begins: at the left edge many curves begin at one rating. */
+    cairo_library.arc(cairo, x_of(chart, series->points[0].at), y_of(chart, series->points[0].rating), RADIUS * 2 / 3,
+                      0, 2 * M_PI);
     cairo_library.fill(cairo);
 }
 

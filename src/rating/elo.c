@@ -6,9 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* From 22000 points of difference on the denominator of the margin is not positive; ratings end at 10000. */
-#define FACTOR_MIN 0.1
-
 double elo_expected(double rating, double opponent)
 {
     return 1.0 / (1.0 + pow(10.0, (opponent - rating) / 400.0));
@@ -21,12 +18,11 @@ double elo_change_exact(double rating, double opponent, double score, double k)
 
 double elo_margin_factor(int margin, double winner, double loser)
 {
-    double factor;
+    double share = (0.001 * (winner - loser) + 2.2) / 2.2;
 
     if (margin <= 0)
         return 1.0;
-    factor = log((double)margin + 1.0) * 2.2 / (0.001 * (winner - loser) + 2.2);
-    return factor < FACTOR_MIN || !isfinite(factor) ? FACTOR_MIN : factor;
+    return share > 0 ? fmin(log2((double)margin + 1.0) / share, ELO_FACTOR_MAX) : ELO_FACTOR_MAX;
 }
 
 /* What one player can lose and the other can take. */

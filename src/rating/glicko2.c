@@ -61,13 +61,20 @@ double glicko2_volatility(double sigma, double delta, double phi, double v, doub
     return exp(a / 2.0);
 }
 
+double glicko2_idle(double deviation, double volatility, double periods)
+{
+    double phi = deviation / SCALE;
+
+    return periods > 0 ? SCALE * sqrt(phi * phi + periods * volatility * volatility) : deviation;
+}
+
 Glicko2 glicko2_update(Glicko2 player, const Glicko2Game *games, int count, double tau)
 {
     double mu = (player.rating - GLICKO2_RATING) / SCALE, phi = player.deviation / SCALE;
     double information = 0, surprise = 0, v, sigma, phi_star, phi_new;
 
     if (count == 0) {
-        player.deviation = SCALE * sqrt(phi * phi + player.volatility * player.volatility);
+        player.deviation = glicko2_idle(player.deviation, player.volatility, 1);
         return player;
     }
     for (int i = 0; i < count; i++) {

@@ -15,7 +15,7 @@ DB_SHAPE(group, Group, GROUP_COLUMNS);
 
 Rules group_rules(const Group *group)
 {
-    return (Rules){group->system, group->k_factor, group->margin};
+    return (Rules){group->formula, group->system, group->k_factor, group->margin};
 }
 
 ErrorCode group_open(Tx *tx, int64_t chat_id, const char *title, const char *language, Group *ret_group, Error *reterr)

@@ -21,6 +21,7 @@
     X(T, bool, DB_BOOL, is_published)        \
     X(T, const char *, DB_TEXT, language)    \
     X(T, int32_t, DB_I32, rules_id)          \
+    X(T, int32_t, DB_I32, formula)           \
     X(T, const char *, DB_TEXT, system)      \
     X(T, int32_t, DB_I32, k_factor)          \
     X(T, bool, DB_BOOL, margin)              \

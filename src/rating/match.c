@@ -23,7 +23,9 @@ DB_SHAPE(match, Match, MATCH_COLUMNS);
     X(T, bool, DB_BOOL, is_present)   \
     X(T, bool, DB_BOOL, is_bot)       \
     X(T, int64_t, DB_I64, match_id)   \
-    X(T, bool, DB_BOOL, is_same)
+    X(T, bool, DB_BOOL, is_same)      \
+    X(T, int64_t, DB_TIME, played_at) \
+    X(T, int32_t, DB_I32, days)
 typedef struct {
     READ_COLUMNS(DB_FIELD, ReadRow)
 } ReadRow;
@@ -199,9 +201,9 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
     Arena   *arena  = tx->arena;
     int64_t *groups = arena_array(arena, int64_t, count);
     int32_t *rules = arena_array(arena, int32_t, count), *scores_a = arena_array(arena, int32_t, count),
-            *scores_b = arena_array(arena, int32_t, count);
-    const char **keys = arena_array(arena, const char *, count), **authors = arena_array(arena, const char *, count),
-               **dates = arena_array(arena, const char *, count);
+            *scores_b  = arena_array(arena, int32_t, count);
+    int64_t     *dates = arena_array(arena, int64_t, count);
+    const char **keys = arena_array(arena, const char *, count), **authors = arena_array(arena, const char *, count);
     SideArgs     sides = side_args(arena, list, count);
     const DbArg *s     = sides.states;
     void        *rows;
@@ -213,7 +215,7 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
         groups[i]   = list[i].try->group->id;
         rules[i]    = list[i].try->group->rules_id;
         keys[i]     = match->key;
-        dates[i]    = list[i].date;
+        dates[i]    = list[i].members[0]->played_at;
         authors[i]  = match->author_id ? arena_print(arena, "%" PRId64, match->author_id) : NULL;
         scores_a[i] = match->score[0];
         scores_b[i] = match->score[1];
@@ -222,7 +224,7 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
                 DB_ARGS(db_i64s(arena, groups, count), db_texts(arena, keys, count), db_i32s(arena, rules, count),
                         db_texts(arena, authors, count), db_i32s(arena, scores_a, count),
                         db_i32s(arena, scores_b, count), sides.players, sides.versions, s[0], s[1], s[2], s[3], s[4],
-                        s[5], db_texts(arena, dates, count)),
+                        s[5], db_i64s(arena, dates, count)),
                 &written_shape, &rows, &found, reterr));
     for (int i = 0; i < found; i++) {
         const WrittenRow *row = (const WrittenRow *)rows + i;
@@ -232,19 +234,24 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
     return OK;
 }
 
-static void compute(Registration *item)
+static ErrorCode compute(Registration *item, Error *reterr)
 {
     const MatchNew *match = item->try->match;
     Rules           rules = group_rules(item->try->group);
+    int32_t         days[2];
 
-    for (int i = 0; i < 2; i++)
-        item->before[i] =
-            (RatingState){item->members[i]->rating, item->members[i]->deviation, item->members[i]->volatility};
-    rules_apply(&rules, item->before, match->score[0], match->score[1], item->after);
+    for (int i = 0; i < 2; i++) {
+        const ReadRow *member = item->members[i];
+
+        item->before[i] = (RatingState){member->rating, member->deviation, member->volatility};
+        days[i]         = member->days;
+    }
+    TRY(rules_apply(&rules, item->before, days, match->score[0], match->score[1], item->after, reterr));
     item->try->done = (MatchDone){
         .before = {item->before[0].rating, item->before[1].rating},
         .after  = {item->after[0].rating,  item->after[1].rating }
     };
+    return OK;
 }
 
 ErrorCode matches_register(Tx *tx, MatchTry *const *tries, int count, Error *reterr)
@@ -270,7 +277,7 @@ ErrorCode matches_register(Tx *tx, MatchTry *const *tries, int count, Error *ret
         if (list[i].match_id) {
             TRY(repeated(tx, try->group, try->match, list[i].match_id, &try->done, reterr));
         } else if (!members_refused(try->match, list[i].members, &try->done)) {
-            compute(&list[i]);
+            TRY(compute(&list[i], reterr));
             list[kept++] = list[i];
         }
     }

@@ -184,7 +184,7 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
     X(SETTING_TOPIC, "{0}a topic{1}", "{0}тема{1}") \
     X(SETTING_HELP_SYSTEM, "elo or glicko2", "elo или glicko2") \
     X(SETTING_HELP_K, "points at stake, 1 to 400 (Elo)", "сколько очков на кону, от 1 до 400 (Elo)") \
-    X(SETTING_HELP_MARGIN, "the margin of victory counts, a win by 1 for 0.7 of k, by 10 for 2.4: on or off (Elo)", "учитывать разницу в счёте, победа на 1 стоит 0,7 от k, на 10 — 2,4: on (вкл) или off (выкл) (Elo)") \
+    X(SETTING_HELP_MARGIN, "the margin of victory counts, a win by 1 once, by 3 twice, by 7 or more three times: on or off (Elo)", "учитывать разницу в счёте, победа на 1 очко — один раз, на 3 — вдвое, на 7 и больше — втрое: on (вкл) или off (выкл) (Elo)") \
     X(SETTING_HELP_START, "rating of a new player, 100 to 9000", "рейтинг новичка, от 100 до 9000") \
     X(SETTING_HELP_DRAWS, "draws are allowed: on or off", "ничьи разрешены: on (вкл) или off (выкл)") \
     X(SETTING_HELP_UNDO, "hours in which players may undo, 0 to 8760", "сколько часов игрок может отменить матч, от 0 до 8760") \

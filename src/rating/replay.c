@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "sql.h"
 
+#define DAY_US INT64_C(86400000000)
+
 DB_SHAPE(replay, ReplayMatch, REPLAY_COLUMNS);
 
 ErrorCode replay_chunk(Tx *tx, int64_t group_id, int64_t after, int limit, ReplayMatch **ret_list, int *ret_count,
@@ -36,13 +38,6 @@ RatingState replay_after(const ReplayMatch *match, int side)
 {
     return side ? (RatingState){match->b_rating, match->b_deviation, match->b_volatility}
                 : (RatingState){match->a_rating, match->a_deviation, match->a_volatility};
-}
-
-void replay_apply(const ReplayMatch *match, const RatingState before[2], RatingState ret_after[2])
-{
-    Rules rules = {match->system, match->k_factor, match->margin};
-
-    rules_apply(&rules, before, match->score_a, match->score_b, ret_after);
 }
 
 /* ---- players by id: open addressing, at most half full ---- */
@@ -121,4 +116,37 @@ ReplayPlayer *replay_map_next(ReplayMap *map, size_t *position)
             return slot;
     }
     return NULL;
+}
+
+/* ---- time ---- */
+
+/* As rating.days_away in SQL. */
+static int32_t days_away(int64_t from, int64_t to)
+{
+    return from && to > from ? (int32_t)((to - from) / DAY_US) : 0;
+}
+
+void replay_pass(ReplayMap *map, const ReplayMatch *match)
+{
+    for (int side = 0; side < 2; side++) {
+        ReplayPlayer *player = replay_map_get(map, replay_player(match, side));
+
+        if (player)
+            player->last_at = match->played_at;
+    }
+}
+
+ErrorCode replay_apply(ReplayMap *map, const ReplayMatch *match, const RatingState before[2], RatingState ret_after[2],
+                       Error *reterr)
+{
+    Rules   rules = {match->formula, match->system, match->k_factor, match->margin};
+    int32_t days[2];
+
+    for (int side = 0; side < 2; side++) {
+        const ReplayPlayer *player = replay_map_get(map, replay_player(match, side));
+
+        days[side] = player ? days_away(player->last_at, match->played_at) : 0;
+    }
+    replay_pass(map, match);
+    return rules_apply(&rules, before, days, match->score_a, match->score_b, ret_after, reterr);
 }

@@ -18,6 +18,7 @@
     X(T, int64_t, DB_I64, player_b)            \
     X(T, int32_t, DB_I32, score_a)             \
     X(T, int32_t, DB_I32, score_b)             \
+    X(T, int32_t, DB_I32, formula)             \
     X(T, const char *, DB_TEXT, system)        \
     X(T, int32_t, DB_I32, k_factor)            \
     X(T, bool, DB_BOOL, margin)                \
@@ -34,7 +35,8 @@
     X(T, double, DB_REAL, b_deviation)         \
     X(T, double, DB_REAL, b_volatility)        \
     X(T, int32_t, DB_I32, history_rows)        \
-    X(T, int32_t, DB_I32, outcome)
+    X(T, int32_t, DB_I32, outcome)             \
+    X(T, int64_t, DB_TIME, played_at)
 typedef struct {
     REPLAY_COLUMNS(DB_FIELD, ReplayMatch)
 } ReplayMatch;
@@ -45,9 +47,6 @@ must_check ErrorCode replay_chunk(Tx *tx, int64_t group_id, int64_t after, int l
 int64_t              replay_player(const ReplayMatch *match, int side);
 RatingState          replay_before(const ReplayMatch *match, int side);
 RatingState          replay_after(const ReplayMatch *match, int side);
-/* By the rules of that match. */
-void replay_apply(const ReplayMatch *match, const RatingState before[2], RatingState ret_after[2]);
-
 /* ---- players by id ---- */
 
 typedef struct {
@@ -57,6 +56,7 @@ typedef struct {
     bool        is_touched;
     double      start_rating, rating;
     int64_t     version, games, last_match_id;
+    int64_t     last_at; /* when it was played, in microseconds; 0: there is none */
 } ReplayPlayer;
 
 typedef struct ReplayMap ReplayMap;
@@ -68,5 +68,11 @@ ReplayPlayer *replay_map_add(ReplayMap *map,
                              int64_t    player_id); /* there already: that one. Pointers end with the next add */
 /* All of them: begin with 0; NULL: no more. */
 ReplayPlayer *replay_map_next(ReplayMap *map, size_t *position);
+
+/* By the rules of the match, and the days since its players played before. From now on it is the last one that they have played. */
+must_check ErrorCode replay_apply(ReplayMap *map, const ReplayMatch *match, const RatingState before[2],
+                                  RatingState ret_after[2], Error *reterr);
+/* The same where the states are known. */
+void replay_pass(ReplayMap *map, const ReplayMatch *match);
 
 #endif

@@ -24,6 +24,11 @@ static void elo_apply(const Rules *rules, const RatingState before[2], int score
     ret_after[1].rating = b - change;
 }
 
+double rating_deviation(double deviation, double volatility, int32_t days)
+{
+    return fmin(glicko2_idle(deviation, volatility, days), GLICKO2_DEVIATION);
+}
+
 static RatingState glicko2_apply(const RatingState *player, const RatingState *opponent, double score)
 {
     Glicko2Game game = {opponent->rating, opponent->deviation, score};
@@ -34,16 +39,27 @@ static RatingState glicko2_apply(const RatingState *player, const RatingState *o
                          after.volatility};
 }
 
-void rules_apply(const Rules *rules, const RatingState before[2], int score_a, int score_b, RatingState ret_after[2])
+ErrorCode rules_apply(const Rules *rules, const RatingState before[2], const int32_t days[2], int score_a, int score_b,
+                      RatingState ret_after[2], Error *reterr)
 {
-    double score = score_a > score_b ? 1 : score_a < score_b ? 0 : 0.5;
+    double      score = score_a > score_b ? 1 : score_a < score_b ? 0 : 0.5;
+    RatingState now[2];
 
+    if (rules->formula > RULES_FORMULA)
+        return fail(reterr, ERR_CONFLICT,
+                    "the match has formula %d, and this program knows formulas up to %d: update it", rules->formula,
+                    RULES_FORMULA);
     if (strcmp(rules->system, RULES_GLICKO2) != 0) {
         elo_apply(rules, before, score_a, score_b, ret_after);
-        return;
+        return OK;
     }
-    ret_after[0] = glicko2_apply(&before[0], &before[1], score);
-    ret_after[1] = glicko2_apply(&before[1], &before[0], 1 - score);
+    for (int i = 0; i < 2; i++) {
+        now[i]           = before[i];
+        now[i].deviation = rating_deviation(before[i].deviation, before[i].volatility, days[i]);
+    }
+    ret_after[0] = glicko2_apply(&now[0], &now[1], score);
+    ret_after[1] = glicko2_apply(&now[1], &now[0], 1 - score);
+    return OK;
 }
 
 bool rating_state_is_same(const RatingState *a, const RatingState *b)

@@ -31,11 +31,11 @@ typedef struct {
 } FoundRow;
 DB_SHAPE(found, FoundRow, FOUND_COLUMNS);
 
-#define VERSION_COLUMNS(X, T)           \
-    X(T, int64_t, DB_I64, player_id)    \
-    X(T, int64_t, DB_I64, version)      \
-    X(T, double, DB_REAL, start_rating) \
-    X(T, double, DB_REAL, rating)
+#define VERSION_COLUMNS(X, T)        \
+    X(T, int64_t, DB_I64, player_id) \
+    X(T, int64_t, DB_I64, version)   \
+    X(T, double, DB_REAL, rating)    \
+    X(T, int64_t, DB_TIME, last_at)
 typedef struct {
     VERSION_COLUMNS(DB_FIELD, VersionRow)
 } VersionRow;
@@ -54,6 +54,7 @@ static ErrorCode versions_read(Tx *tx, int64_t group_id, int64_t match_id, Repla
 
         player->version = row->version;
         player->rating  = row->rating;
+        player->last_at = row->last_at;
     }
     return OK;
 }
@@ -121,7 +122,8 @@ static bool state_is_same(const RatingState *one, const RatingState *other)
     return one->rating == other->rating && one->deviation == other->deviation && one->volatility == other->volatility;
 }
 
-static void match_replay(const ReplayMatch *match, ReplayMap *map, Rewrites *rewrites, int *replayed)
+static ErrorCode match_replay(const ReplayMatch *match, ReplayMap *map, Rewrites *rewrites, int *replayed,
+                              Error *reterr)
 {
     RatingState before[2], after[2];
     bool        differs = false;
@@ -139,9 +141,10 @@ static void match_replay(const ReplayMatch *match, ReplayMap *map, Rewrites *rew
             if (player)
                 player->state = replay_after(match, side);
         }
-        return;
+        replay_pass(map, match);
+        return OK;
     }
-    replay_apply(match, before, after);
+    TRY(replay_apply(map, match, before, after, reterr));
     for (int side = 0; side < 2; side++) {
         RatingState stored = replay_after(match, side);
 
@@ -149,6 +152,7 @@ static void match_replay(const ReplayMatch *match, ReplayMap *map, Rewrites *rew
         rewrites_add(rewrites, match->id, replay_player(match, side), &before[side], &after[side]);
     }
     ++*replayed;
+    return OK;
 }
 
 /* What fits into one chunk is done before its progress would be read. */
@@ -173,7 +177,7 @@ static ErrorCode replay_after_match(Tx *tx, int64_t group_id, const UndoAsk *ask
         TRY(replay_chunk(tx, group_id, after, REPLAY_CHUNK, &list, &count, reterr));
         rewrites_init(&rewrites, tx->arena, 2 * count + 1);
         for (int i = 0; i < count; i++)
-            match_replay(&list[i], map, &rewrites, &undone->replayed);
+            TRY(match_replay(&list[i], map, &rewrites, &undone->replayed, reterr));
         TRY(rewrites_flush(tx, &rewrites, reterr));
         if (count)
             after = list[count - 1].id;

@@ -56,7 +56,7 @@ static printf_like(4, 5) void finding(Check *check, const char *what, int64_t id
     findings_add(&check->group_report.findings, check->arena, &(Finding){what, which, sentence});
 }
 
-static void match_check(Check *check, const ReplayMatch *match, ReplayMap *map)
+static ErrorCode match_check(Check *check, const ReplayMatch *match, ReplayMap *map, Error *reterr)
 {
     RatingState before[2], after[2];
     int         sign = (match->score_a > match->score_b) - (match->score_a < match->score_b);
@@ -80,7 +80,7 @@ static void match_check(Check *check, const ReplayMatch *match, ReplayMap *map)
             finding(check, "match", match->id, "player %lld had %.6f before it, a replay gives %.6f",
                     (long long)player->player_id, stored.rating, before[side].rating);
     }
-    replay_apply(match, before, after);
+    TRY(replay_apply(map, match, before, after, reterr));
     for (int side = 0; side < 2; side++) {
         ReplayPlayer *player = replay_map_get(map, replay_player(match, side));
         RatingState   stored = replay_after(match, side);
@@ -92,6 +92,7 @@ static void match_check(Check *check, const ReplayMatch *match, ReplayMap *map)
         player->last_match_id = match->id;
         player->games++;
     }
+    return OK;
 }
 
 static void member_check(Check *check, const MemberRow *row, ReplayMap *map)
@@ -140,7 +141,7 @@ static ErrorCode group_check(Tx *tx, void *context, Error *reterr)
     do {
         TRY(replay_chunk(tx, check->group.id, after, REPLAY_CHUNK, &list, &count, reterr));
         for (int i = 0; i < count; i++)
-            match_check(check, &list[i], map);
+            TRY(match_check(check, &list[i], map, reterr));
         if (count)
             after = list[count - 1].id;
         check->group_report.matches += count;

@@ -3,6 +3,7 @@
  */
 #include "rating/chart.h"
 
+#include <cairo.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,4 +163,64 @@ TEST(chart_shows_players_of_one_rating)
         assert_int_equal(size, fwrite(png, 1, size, out));
         fclose(out);
     }
+}
+
+/* ---- pixels ---- */
+
+typedef struct {
+    const unsigned char *bytes;
+    size_t               size;
+} Bytes;
+
+static cairo_status_t bytes_read(void *context, unsigned char *ret_data, unsigned length)
+{
+    Bytes *bytes = context;
+
+    if (length > bytes->size)
+        return CAIRO_STATUS_READ_ERROR;
+    memcpy(ret_data, bytes->bytes, length);
+    bytes->bytes += length;
+    bytes->size -= length;
+    return CAIRO_STATUS_SUCCESS;
+}
+
+/* How many rows of a column have about this colour. */
+static int rows_of_colour(cairo_surface_t *surface, int x, uint32_t rgb)
+{
+    const unsigned char *data   = cairo_image_surface_get_data(surface);
+    int                  stride = cairo_image_surface_get_stride(surface), rows = 0;
+
+    for (int y = 0; y < CHART_HEIGHT; y++) {
+        uint32_t pixel;
+        bool     same = true;
+
+        memcpy(&pixel, data + (size_t)y * (size_t)stride + (size_t)x * 4, sizeof pixel);
+        for (int shift = 0; shift < 24; shift += 8)
+            same &= abs((int)(pixel >> shift & 255) - (int)(rgb >> shift & 255)) <= 12;
+        rows += same;
+    }
+    return rows;
+}
+
+/* The curve begins at 1500 and goes up: the line of the start is below it, and its first point is a dot. */
+TEST(chart_marks_the_start)
+{
+    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
+    ChartPoint                points[] = {
+        {INT64_C(1760000000) * 1000000, 1500},
+        {INT64_C(1760900000) * 1000000, 1600}
+    };
+    ChartSeries      one = {.name = "Ann", .points = points, .count = 2};
+    const void      *png;
+    size_t           size;
+    Error            error = {0};
+    cairo_surface_t *surface;
+
+    assert_ok(chart_draw("Chess", LANGUAGE_EN, &one, 1, arena, &png, &size, &error));
+    surface = cairo_image_surface_create_from_png_stream(bytes_read, &(Bytes){png, size});
+    assert_int_equal(CAIRO_STATUS_SUCCESS, cairo_surface_status(surface));
+    assert_in_range(rows_of_colour(surface, 600, 0x808a9c), 1, 4);
+    /* The dot is wider than the line of the curve. */
+    assert_true(rows_of_colour(surface, 111, 0x57b5e8) > rows_of_colour(surface, 600, 0x57b5e8));
+    cairo_surface_destroy(surface);
 }

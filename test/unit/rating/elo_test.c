@@ -80,21 +80,38 @@ TEST(elo_replay_differs_from_subtracting_the_change)
     assert_int_equal(1469, c);
 }
 
-TEST(elo_margin_factor_is_the_published_one)
+/* FiveThirtyEight's ln(margin + 1) * 2.2 / (0.001 * difference + 2.2), divided by ln 2, so that a win by 1 between equals counts once. */
+TEST(elo_margin_factor_counts_a_win_by_one_once)
 {
-    near(0.693147, elo_margin_factor(1, 1500, 1500), 1e-6);
-    near(1.098612, elo_margin_factor(2, 1500, 1500), 1e-6);
-    near(1.386294, elo_margin_factor(3, 1500, 1500), 1e-6);
-    near(1.270770, elo_margin_factor(3, 1700, 1500), 1e-6);
-    near(1.524924, elo_margin_factor(3, 1500, 1700), 1e-6);
-    near(2.484907, elo_margin_factor(11, 1500, 1500), 1e-6);
+    near(1.0, elo_margin_factor(1, 1500, 1500), 1e-9);
+    near(1.098612 / M_LN2, elo_margin_factor(2, 1500, 1500), 1e-6);
+    near(2.0, elo_margin_factor(3, 1500, 1500), 1e-9);
+    near(1.270770 / M_LN2, elo_margin_factor(3, 1700, 1500), 1e-6);
+    near(1.524924 / M_LN2, elo_margin_factor(3, 1500, 1700), 1e-6);
     near(1.0, elo_margin_factor(0, 1500, 1700), 0);
-    assert_int_equal(22, elo_change(1500, 1500, 3, 0, 32, true)); /* 16 * 1.386 */
-    assert_int_equal(-22, elo_change(1500, 1500, 0, 3, 32, true));
-    /* The favourite's win counts less, the outsider's more: 32 * 0.2403 * 1.2708 and 32 * 0.7597 * 1.5249. */
-    assert_int_equal(10, elo_change(1700, 1500, 3, 0, 32, true));
-    assert_int_equal(37, elo_change(1500, 1700, 3, 0, 32, true));
-    assert_int_equal(-37, elo_change(1700, 1500, 0, 3, 32, true));
+    assert_int_equal(16, elo_change(1500, 1500, 1, 0, 32, true)); /* as without the margin */
+    assert_int_equal(32, elo_change(1500, 1500, 3, 0, 32, true));
+    assert_int_equal(-32, elo_change(1500, 1500, 0, 3, 32, true));
+    /* The favourite's win counts less, the outsider's more: 32 * 0.2403 * 1.8333 and 32 * 0.7597 * 2.2. */
+    assert_int_equal(14, elo_change(1700, 1500, 3, 0, 32, true));
+    assert_int_equal(53, elo_change(1500, 1700, 3, 0, 32, true));
+    assert_int_equal(-53, elo_change(1700, 1500, 0, 3, 32, true));
+}
+
+TEST(elo_margin_factor_is_at_most_three)
+{
+    near(3.0, elo_margin_factor(7, 1500, 1500), 1e-9);
+    near(3.0, elo_margin_factor(8, 1500, 1500), 0);
+    near(3.0, elo_margin_factor(1000, 1500, 1500), 0);
+    assert_int_equal(48, elo_change(1500, 1500, 1000, 0, 32, true));
+    /* An outsider's win with any difference of ratings, also beyond 2200 where the denominator is not positive. */
+    for (int difference = 1000; difference <= ELO_MAX; difference += 100) {
+        double factor = elo_margin_factor(3, 0, difference);
+
+        assert_true(factor >= 3.0 - 1e-9 && factor <= 3.0);
+    }
+    for (int difference = 0; difference <= ELO_MAX; difference += 100)
+        assert_true(elo_margin_factor(1, difference, 0) > 0.17);
 }
 
 /* Any ratings, scores and k: bounds hold, the sum is kept, sides can be swapped, the winner never loses points. */

@@ -106,7 +106,7 @@ ErrorCode rating_fixture_undo(RatingFixture *fixture, Arena *arena, const UndoAs
     return OK;
 }
 
-int64_t rating_fixture_play(RatingFixture *fixture, int a, int b, int score_a, int score_b)
+int64_t rating_fixture_play_at(RatingFixture *fixture, int64_t date_s, int a, int b, int score_a, int score_b)
 {
     static int number;
     MatchNew   match = {
@@ -114,6 +114,7 @@ int64_t rating_fixture_play(RatingFixture *fixture, int a, int b, int score_a, i
           .player       = {fixture->players[a], fixture->players[b]},
           .score        = {score_a,             score_b            },
           .author_id    = fixture->players[a],
+          .date_s       = date_s,
           .is_confirmed = true
     };
     MatchDone done;
@@ -122,6 +123,11 @@ int64_t rating_fixture_play(RatingFixture *fixture, int a, int b, int score_a, i
     assert_ok(rating_fixture_register(fixture, fixture->arena, &match, &done, &error));
     assert_int_equal(MATCH_REGISTERED, done.verdict);
     return done.id;
+}
+
+int64_t rating_fixture_play(RatingFixture *fixture, int a, int b, int score_a, int score_b)
+{
+    return rating_fixture_play_at(fixture, 0, a, b, score_a, score_b);
 }
 
 double rating_fixture_rating(RatingFixture *fixture, int player)

@@ -37,6 +37,8 @@ ErrorCode rating_fixture_undo(RatingFixture *fixture, Arena *arena, const UndoAs
                               Error *reterr);
 /* Of players by their numbers; the key is made from a counter. Asserts that it is registered. Returns the match's id. */
 int64_t rating_fixture_play(RatingFixture *fixture, int a, int b, int score_a, int score_b);
+/* date_s: when it was played; 0: now. */
+int64_t rating_fixture_play_at(RatingFixture *fixture, int64_t date_s, int a, int b, int score_a, int score_b);
 double  rating_fixture_rating(RatingFixture *fixture, int player);
 void    rating_fixture_set(RatingFixture *fixture, const char *name, const char *value);
 /* Asserts that a replay of all matches agrees with everything that is stored. */

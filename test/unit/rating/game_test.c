@@ -1052,6 +1052,20 @@ TEST(game_private_chats_and_help)
     chat_done(&chat);
 }
 
+/* 290.32 after the first match, grown by 100 days: sqrt(290.32^2 + 100 * 10.423^2). */
+TEST(game_stats_show_the_deviation_of_today)
+{
+    Chat chat = chat_new(2);
+
+    rating_fixture_set(chat.fixture, "system", "glicko2");
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    assert_contains(say(&chat, 0, "/stats @p0"), "±290");
+    database_exec(chat.fixture->db, "update rating.match set played_at = played_at - interval '100 days'");
+    database_exec(chat.fixture->db, "update rating.history set played_at = played_at - interval '100 days'");
+    assert_contains(say(&chat, 0, "/stats @p0"), "±308");
+    chat_done(&chat);
+}
+
 TEST(game_says_why_it_failed)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);

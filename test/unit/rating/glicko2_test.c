@@ -108,3 +108,24 @@ TEST(glicko2_holds_for_any_match)
             assert_true(after.rating <= before.rating + 1e-9);
     }
 }
+
+/* sqrt(phi * phi + periods * sigma * sigma), on the scale of ratings: 173.7178 * 0.06 = 10.423068 for one period. */
+TEST(glicko2_deviation_grows_with_every_period_without_a_game)
+{
+    static const struct {
+        double deviation, periods, after;
+    } rows[] = {
+        {200, 0,   200       },
+        {200, 1,   200.271417},
+        {50,  7,   57.100634 },
+        {50,  30,  75.889462 },
+        {50,  365, 205.313727},
+    };
+    Glicko2 player = {1500, 200, 0.06};
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        near(rows[i].after, glicko2_idle(rows[i].deviation, 0.06, rows[i].periods), 1e-5);
+    for (int i = 0; i < 90; i++)
+        player = glicko2_update(player, NULL, 0, GLICKO2_TAU);
+    near(player.deviation, glicko2_idle(200, 0.06, 90), 1e-9);
+}

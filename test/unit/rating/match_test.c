@@ -3,6 +3,7 @@
  */
 #include "rating/match.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,7 @@ TEST(match_that_was_registered_within_a_minute_is_asked_back)
     assert_int_equal(MATCH_REGISTERED, registered(fixture, again).verdict);
     assert_int_equal(MATCH_REPEATED, registered(fixture, again).verdict);
     database_exec(fixture->db, "update rating.match set played_at = played_at - interval '61 seconds'");
+    database_exec(fixture->db, "update rating.history set played_at = played_at - interval '61 seconds'");
     assert_int_equal(MATCH_REGISTERED, registered(fixture, match_of(fixture, "5", 0, 1, 3, 1)).verdict);
     rating_fixture_verify(fixture);
 }
@@ -127,7 +129,7 @@ TEST(match_uses_the_rules_that_its_group_had)
     rating_fixture_play(fixture, 0, 1, 3, 0);
     rating_fixture_set(fixture, "margin", "true");
     rating_fixture_play(fixture, 2, 3, 3, 0);
-    assert_int_equal(1522, (int)rating_fixture_rating(fixture, 2));
+    assert_int_equal(1532, (int)rating_fixture_rating(fixture, 2));
     rating_fixture_set(fixture, "k_factor", "10");
     rating_fixture_set(fixture, "margin", "false");
     rating_fixture_play(fixture, 0, 1, 1, 0);
@@ -138,6 +140,79 @@ TEST(match_uses_the_rules_that_its_group_had)
     rating_fixture_set(fixture, "system", "elo");
     rating_fixture_play(fixture, 0, 2, 1, 2);
     rating_fixture_verify(fixture);
+}
+
+/* ---- time away, formulas ---- */
+
+#define DAY_S 86400
+
+static double deviation_of(RatingFixture *fixture, int player)
+{
+    return (double)database_get_i64(
+               fixture->db,
+               arena_print(fixture->arena,
+                           "select (deviation * 1000000)::bigint from rating.member where player_id = %lld",
+                           (long long)fixture->players[player])) /
+           1000000;
+}
+
+/* The figures are those of glicko2_test.c and of the formula in ratings.md, not of the program. */
+TEST(match_under_glicko2_counts_the_days_since_the_one_before)
+{
+    static const struct {
+        int64_t away_s;
+        double  deviation; /* after the second match */
+    } rows[] = {
+        {0,            247.463272},
+        {DAY_S - 1,    247.463272},
+        {DAY_S,        247.598888},
+        {100 * DAY_S,  260.572059},
+        {5000 * DAY_S, 290.318959}, /* as a new player's */
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        scoped(rating_fixture_free) RatingFixture *fixture = rating_fixture_new(1, 3);
+
+        rating_fixture_set(fixture, "system", "glicko2");
+        rating_fixture_play_at(fixture, 1000, 0, 1, 2, 2);
+        assert_true(fabs(deviation_of(fixture, 0) - 290.318962) < 1e-5);
+        rating_fixture_play_at(fixture, 1000 + rows[i].away_s, 0, 1, 2, 2);
+        if (fabs(deviation_of(fixture, 0) - rows[i].deviation) > 1e-5)
+            fail_msg("row %zu: %.6f is not %.6f", i, deviation_of(fixture, 0), rows[i].deviation);
+        rating_fixture_verify(fixture);
+    }
+}
+
+/* Dates are those of messages, ids are in the order in which ratings were computed. */
+TEST(match_that_was_sent_before_the_last_one_counts_no_days)
+{
+    scoped(rating_fixture_free) RatingFixture *fixture = rating_fixture_new(1, 2);
+
+    rating_fixture_set(fixture, "system", "glicko2");
+    rating_fixture_play_at(fixture, 50 * DAY_S, 0, 1, 2, 2);
+    rating_fixture_play_at(fixture, 10 * DAY_S, 0, 1, 2, 2);
+    assert_true(fabs(deviation_of(fixture, 0) - 247.463272) < 1e-5);
+    rating_fixture_verify(fixture);
+}
+
+TEST(match_of_a_newer_formula_is_refused)
+{
+    scoped(rating_fixture_free) RatingFixture *fixture = rating_fixture_new(1, 2);
+    MatchNew                                   match   = match_of(fixture, "new", 0, 1, 3, 1);
+    MatchDone                                  done;
+    Error                                      error = {0};
+
+    rating_fixture_play(fixture, 0, 1, 1, 0);
+    database_exec(fixture->db,
+                  "insert into rating.rules (formula, system, k_factor, margin) values (2, 'elo', 32, false)");
+    database_exec(fixture->db, "update rating.groups set rules_id = (select max(id) from rating.rules)");
+    assert_code(ERR_CONFLICT, rating_fixture_register(fixture, fixture->arena, &match, &done, &error));
+    assert_contains(error.text, "formula 2");
+    assert_int_equal(1, rating_fixture_count(fixture, "match"));
+    /* A setting keeps the formula of its group. */
+    rating_fixture_set(fixture, "k_factor", "20");
+    assert_int_equal(1, rating_fixture_count(fixture, "groups g join rating.rules r on r.id = g.rules_id where "
+                                                      "r.formula = 2 and r.k_factor = 20"));
 }
 
 /* A rating that changes between the read and the write: the transaction is rolled back and begins again. */

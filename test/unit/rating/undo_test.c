@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/sync.h"
+#include "rating/glicko2.h"
 #include "test/unit/rating/fixture.h"
 
 static UndoDone undone(RatingFixture *fixture, UndoAsk ask)
@@ -199,7 +200,7 @@ TEST(undo_of_a_match_with_too_many_after_it_is_refused)
 
 typedef struct {
     int     a, b, score_a, score_b;
-    int64_t id;
+    int64_t id, day;
     bool    gone;
 } ModelMatch;
 
@@ -239,6 +240,42 @@ static void model_compare(RatingFixture *fixture, const ModelMatch *list, int co
     }
 }
 
+/* The same under Glicko-2: one match after the other, the deviation grown by the days since the player's match before. */
+static void model_compare_glicko2(RatingFixture *fixture, const ModelMatch *list, int count)
+{
+    Glicko2 players[MODEL_PLAYERS];
+    int64_t last[MODEL_PLAYERS] = {0};
+
+    for (int i = 0; i < MODEL_PLAYERS; i++)
+        players[i] = (Glicko2){1500, 350, 0.06};
+    for (int i = 0; i < count; i++) {
+        const ModelMatch *m        = &list[i];
+        double            score    = m->score_a > m->score_b ? 1 : m->score_a == m->score_b ? 0.5 : 0;
+        int               sides[2] = {m->a, m->b};
+        Glicko2           now[2];
+
+        if (m->gone)
+            continue;
+        for (int k = 0; k < 2; k++) {
+            double days = last[sides[k]] && m->day > last[sides[k]] ? (double)(m->day - last[sides[k]]) : 0;
+
+            now[k]           = players[sides[k]];
+            now[k].deviation = fmin(hypot(now[k].deviation, sqrt(days) * now[k].volatility * 173.7178), 350);
+            last[sides[k]]   = m->day;
+        }
+        for (int k = 0; k < 2; k++) {
+            Glicko2Game game  = {now[1 - k].rating, now[1 - k].deviation, k ? 1 - score : score};
+            Glicko2     after = glicko2_update(now[k], &game, 1, 0.5);
+
+            after.deviation   = fmin(after.deviation, 350);
+            players[sides[k]] = after;
+        }
+    }
+    for (int i = 0; i < MODEL_PLAYERS; i++)
+        if (last[i])
+            assert_true(fabs(players[i].rating - rating_fixture_rating(fixture, i)) < 1e-5);
+}
+
 static void model_run(unsigned seed, const char *system)
 {
     scoped(rating_fixture_free) RatingFixture *fixture = rating_fixture_new(1, MODEL_PLAYERS);
@@ -269,17 +306,16 @@ static void model_run(unsigned seed, const char *system)
             m->b       = (m->a + 1 + (int)(random() % (MODEL_PLAYERS - 1))) % MODEL_PLAYERS;
             m->score_a = (int)(random() % 4);
             m->score_b = m->score_a ? (int)(random() % 4) : 1;
-            m->id      = rating_fixture_play(fixture, m->a, m->b, m->score_a, m->score_b);
+            m->day     = 1 + step * 20 + random() % 60; /* not always after the match before */
+            m->id      = rating_fixture_play_at(fixture, m->day * 86400, m->a, m->b, m->score_a, m->score_b);
         }
         if (step % 5 == 0) {
             rating_fixture_verify(fixture);
-            if (strcmp(system, RULES_ELO) == 0)
-                model_compare(fixture, list, count);
+            (strcmp(system, RULES_ELO) == 0 ? model_compare : model_compare_glicko2)(fixture, list, count);
         }
     }
     rating_fixture_verify(fixture);
-    if (strcmp(system, RULES_ELO) == 0)
-        model_compare(fixture, list, count);
+    (strcmp(system, RULES_ELO) == 0 ? model_compare : model_compare_glicko2)(fixture, list, count);
 }
 
 TEST(undo_random_matches_and_undos_equal_the_model)
@@ -288,9 +324,33 @@ TEST(undo_random_matches_and_undos_equal_the_model)
         model_run(seed, RULES_ELO);
 }
 
-TEST(undo_random_matches_and_undos_under_glicko2_equal_a_replay)
+TEST(undo_random_matches_and_undos_under_glicko2_equal_the_model)
 {
-    model_run(5, RULES_GLICKO2);
+    for (unsigned seed = 5; seed <= 7; seed++)
+        model_run(seed, RULES_GLICKO2);
+}
+
+/* The match before is gone, so the player was away for longer. */
+TEST(undo_under_glicko2_gives_the_next_match_the_days_that_it_would_have_had)
+{
+    int64_t                                    days[]  = {10, 200, 300};
+    scoped(rating_fixture_free) RatingFixture *fixture = rating_fixture_new(1, 3), *never = rating_fixture_new(1, 3);
+    int64_t                                    second = 0;
+
+    rating_fixture_set(fixture, "system", "glicko2");
+    rating_fixture_set(never, "system", "glicko2");
+    for (int i = 0; i < 3; i++) {
+        int64_t id = rating_fixture_play_at(fixture, days[i] * 86400, 0, 1 + i % 2, 2, 1);
+
+        if (i == 1)
+            second = id;
+        else
+            rating_fixture_play_at(never, days[i] * 86400, 0, 1 + i % 2, 2, 1);
+    }
+    undone(fixture, (UndoAsk){.key = "u", .match_id = second, .admin = ADMIN_YES});
+    for (int i = 0; i < 2; i++)
+        assert_true(fabs(rating_fixture_rating(fixture, i) - rating_fixture_rating(never, i)) < 1e-6);
+    rating_fixture_verify(fixture);
 }
 
 /* ---- at the same time ---- */

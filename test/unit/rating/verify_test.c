@@ -57,6 +57,9 @@ TEST(verify_names_what_disagrees)
          "has 0 history rows, not 2"                                                                                                                    },
         {"update rating.match set rules_id = 2 where id = (select min(id) from rating.match)",                          "a replay gives"                },
         {"delete from rating.match where id = (select min(id) from rating.match)",                                      "there are 1 matches"           },
+        {"update rating.history set played_at = played_at - interval '3 days' where match_id = (select min(match_id) "
+         "from "
+         "rating.history)",                                                                                    "has 0 history rows, not 2"     },
         {"update rating.member set start_rating = 1400 where player_id = (select min(player_id) from rating.member)",
          "before it, a replay gives 1400"                                                                                                               },
     };
@@ -81,6 +84,19 @@ TEST(verify_names_what_disagrees)
             fail_msg("row %zu: %s", i,
                      report->findings.count ? report->findings.rows[0].sentence : "nothing was found");
     }
+}
+
+TEST(verify_of_a_newer_formula_is_refused)
+{
+    scoped(rating_fixture_free) RatingFixture *fixture = rating_fixture_new(1, 2);
+    RatingReport                              *report  = arena_alloc(fixture->arena, sizeof *report);
+    Error                                      error   = {0};
+
+    rating_fixture_play(fixture, 0, 1, 1, 0);
+    database_exec(fixture->db, "update rating.rules set formula = 2");
+    assert_code(ERR_CONFLICT,
+                rating_verify(fixture->pool, &(RatingVerifyOptions){0}, 60000, fixture->arena, report, &error));
+    assert_contains(error.text, "formula 2");
 }
 
 TEST(verify_of_an_unknown_group_is_refused)
