@@ -315,7 +315,7 @@ class Run:
         failures = self._failures(name)
         if failures:
             self._failed_while_open(name)
-            raise Failed(f"step {name}: {failures[-1]['error']}")
+            raise self._failure(name, failures[-1]["error"])
         # What an operator's retry has set aside is named $gone: the next one has the next number, and its reply names it.
         replies, number = self.responses.get("$reply." + name, []), 1 + len(self.responses.get("$gone." + name, []))
         come = [reply for reply in replies if reply.get("correlation_id") in (f"{name}#{number}", None)]
@@ -333,12 +333,17 @@ class Run:
         record = {"step": name, "attempt": len(self.failures.get(name, [])) + 1, "input_hash": mark}
         if outcome["status"] == "COMPLETED":
             record["result"] = outcome["result"]
-        else:
-            record["error"] = shortened(f"{outcome['status']}: {outcome.get('error')}")
+        else:  # one that was canceled has decided nothing
+            refused = "" if outcome["status"] == "CANCELED" else "refused: "
+            record["error"] = shortened(f"{refused}{outcome['status']}: {outcome.get('error')}")
         self._report({"record": record})
         if "error" in record:
-            raise Failed(f"step {name}: {record['error']}")
+            raise self._failure(name, record["error"])
         return record["result"]
+
+    def _failure(self, name, error):
+        """A refusal is recorded as such, for the next replay."""
+        return (Refused if error.startswith("refused: ") else Failed)(f"step {name}: {error}")
 
     def _failed_while_open(self, name):
         if name in self.open and not self.is_compensating:

@@ -483,7 +483,8 @@ def a_process_in_python_goes_on_behind_a_command_that_an_operator_had_retried():
         worker = module_worker(pawl, "shop", {"py-order": pay})
         process_id = start(pawl)
         assert worker.turn() == 1
-        first = bank_end(pawl, "reject")
+        first = db.value("select command_id from pawl.command where type = 'charge'")
+        assert pawl.run("command", "cancel", first).code == 0
         assert worker.turn() == 1 and show(pawl, process_id)["status"] == "WAITING_FOR_TSQ", show(pawl, process_id)
         assert pawl.run("process", "retry", process_id).code == 0
         assert worker.turn() == 1
@@ -501,6 +502,20 @@ def a_process_in_python_goes_on_behind_a_command_that_an_operator_had_retried():
             pawl.http("POST", f"/v1/processes/{process_id}/signals/go", body={})
             assert worker.turn() == 1
         assert show(pawl, process_id)["status"] == "COMPLETED"
+
+
+@test
+def a_command_or_child_that_is_refused_ends_a_process_in_python_as_failed():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        worker = module_worker(pawl, "shop", {"py-order": lambda run: run.command("charge", "bank", "charge"),
+                                              "py-parent": lambda run: run.child("order", "shop", "py-order")})
+        parent = start(pawl, kind="py-parent")
+        assert worker.turn() == 1 and worker.turn() == 1
+        bank_end(pawl, "reject")
+        child = db.value("select command_id from pawl.command where type = 'py-order'")
+        assert worker.turn() == 1 and show(pawl, child)["status"] == "FAILED", show(pawl, child)
+        assert worker.turn() == 1 and show(pawl, parent)["status"] == "FAILED", show(pawl, parent)
 
 
 class Payment:
