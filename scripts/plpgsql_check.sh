@@ -10,7 +10,7 @@ run_psql()
 }
 
 shopt -s nullglob
-mapfile -t listed < <(sed 's/#.*//; s/ unless .*//; /^[[:space:]]*$/d' schema.txt)
+mapfile -t listed < <(sed 's/#.*//; s/ \(unless\|view\) .*//; /^[[:space:]]*$/d' schema.txt)
 mapfile -t tables < <(printf '%s\n' "${listed[@]}" | grep '/tables.sql$')
 mapfile -t definitions < <(printf '%s\n' "${listed[@]}" | grep -v '/tables.sql$')
 files=(pg/queries.sql:migration_bootstrap_schema pg/queries.sql:migration_bootstrap "${tables[@]}" migrations/*.sql

@@ -35,6 +35,23 @@ select pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_conf
 -- $1 channel text, $2 payload text: the listener's note to itself.
 select pg_notify($1, $2)
 
+-- name: lock_holder
+-- Who has locked a relation of pawl's for longest. $1 relation, or null: any that blocks others. Columns: value text,
+-- null: nobody.
+select format('%s of user "%s"%s, in a transaction%s',
+              case when l.pid is null then 'a prepared transaction' else 'process ' || l.pid end,
+              a.usename, ' ("' || nullif(a.application_name, '') || '")',
+              ' since ' || to_char(a.xact_start at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) as value
+from pg_locks l
+join pg_class c on c.oid = l.relation
+left join pg_stat_activity a on a.pid = l.pid
+where l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.granted
+  and l.pid is distinct from pg_backend_pid() and c.relnamespace in (
+    to_regnamespace('pawl'), to_regnamespace('wallet'), to_regnamespace('rating'), to_regnamespace('pgmq'))
+  and ($1::text is null or c.oid = to_regclass($1::text))
+order by a.xact_start
+limit 1
+
 -- name: migration_bootstrap
 -- What must be there before the first migration can be remembered. Several statements. Who creates the table has its
 -- lock: another one waits briefly.
@@ -119,6 +136,10 @@ left join lateral (
 -- name: migration_version
 -- The newest migration that was applied; 0: none. Columns: value.
 select coalesce(max(version), 0)::bigint as value from pawl.migration
+
+-- name: view_checksum
+-- The checksum of the text that a view was made from; null: there is no such view, or it says nothing. $1 view
+select obj_description(to_regclass($1::text), 'pg_class') as value
 
 -- name: rollback_reset
 -- See commit_reset: a rollback keeps advisory locks of the session.

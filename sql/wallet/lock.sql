@@ -7,14 +7,6 @@
 -- The last entry is read by a statement after the one that locks: under READ COMMITTED it sees what the earlier holder of the lock
 -- wrote; under stricter levels the key (wallet_id, version) of wallet.entry refuses a second entry of the same version.
 
--- The present state of wallets, from their last entries.
-create or replace view wallet.state as
-  select w.id, e.balance, coalesce(e.held, 0) as held, coalesce(e.floor, 0) as floor, e.version, coalesce(e.frozen, false) as frozen,
-         t.at as last_at
-  from wallet.wallet w
-  cross join lateral (select e.* from wallet.entry e where e.wallet_id = w.id order by e.version desc limit 1) e
-  cross join lateral (select t.at from wallet.txn t where t.id = e.txn limit 1) t;
-
 -- An entry may be this much later than the clock, so that the times of a wallet's entries grow although a clock was set back a little.
 -- Beyond it the clock was wrong before, and its present time is used; the order is that of the versions.
 create or replace function wallet.clock_skew ()
@@ -59,13 +51,6 @@ begin
   return nextval('wallet.txn_seq') - 1;
 end
 $$;
-
--- Holds, with the sum of their captures.
-create or replace view wallet.holds as
-  select h.id, h.wallet_id, h.amount,
-         coalesce((select sum(c.amount) from wallet.txn c where c.ref = h.id and c.kind = 'capture' and c.refusal is null), 0)::bigint as captured,
-         h.status, h.expires_at
-  from wallet.hold h;
 
 -- Locks a stripe of @system that no other transaction has locked, and opens a new one if there is none. Stripes with a balance beyond
 -- 2^61 are passed over, so that no sum leaves the range of bigint.

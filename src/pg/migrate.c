@@ -18,7 +18,10 @@
 
 #define SERVER_VERSION_MIN 150000
 #define LOCK_POLL_MS       50
+#define LOCK_TRY_MS        200 /* a try waits for a lock, and makes others wait behind it */
+#define LOCK_REST_MS       300 /* between two tries, for those others */
 #define LOCK_LEFT_MS       200 /* too little to ask again and then to do anything */
+#define HOLDER_MS          2000
 #define EXPLAIN_MS         2000
 #define ARENA_BYTES_MAX    ((size_t)16 << 20)
 #define CHECKSUM_SIZE      (crypto_hash_sha256_BYTES * 2 + 1)
@@ -68,6 +71,8 @@ typedef struct {
     bool          locked;  /* the step has the lock */
     bool          applied; /* a migration was applied */
     bool          done;    /* nothing is left to do */
+    const char   *part;    /* the migration or definition that was begun last */
+    const char   *view;    /* that it replaces; NULL: none */
 } Step;
 
 /* ---- checksums ---- */
@@ -204,8 +209,26 @@ static ErrorCode migration_apply(Tx *tx, const Migration *migration, Error *rete
                   reterr);
 }
 
-static ErrorCode definition_apply(Tx *tx, const SqlDefinition *definition, Error *reterr)
+/* Is it a view that was made from this text? */
+static ErrorCode definition_is_view_made(Tx *tx, const SqlDefinition *definition, bool *ret_is_made, Error *reterr)
 {
+    const char *checksum = NULL;
+
+    if (definition->view)
+        TRY(db_get_text(tx, sql_pg_view_checksum, DB_ARGS(db_text(definition->view)), &checksum, reterr));
+    *ret_is_made = checksum && strcmp(checksum, definition->checksum) == 0;
+    return OK;
+}
+
+static ErrorCode definition_apply(Tx *tx, const SqlDefinition *definition, Step *step, Error *reterr)
+{
+    bool is_made;
+
+    TRY(definition_is_view_made(tx, definition, &is_made, reterr));
+    if (is_made)
+        return OK;
+    step->part     = definition->name;
+    step->view     = definition->view;
     ErrorCode code = db_run(tx, definition->sql, DB_NONE, NULL, reterr);
 
     if (code != OK)
@@ -213,13 +236,14 @@ static ErrorCode definition_apply(Tx *tx, const SqlDefinition *definition, Error
     return code;
 }
 
-static ErrorCode definitions_apply(Tx *tx, const Schema *schema, const State *state, Error *reterr)
+static ErrorCode definitions_apply(Tx *tx, const State *state, Step *step, Error *reterr)
 {
-    char checksum[CHECKSUM_SIZE];
+    const Schema *schema = step->schema;
+    char          checksum[CHECKSUM_SIZE];
 
     for (int i = 0; i < schema->definition_count; i++) {
         if (definition_is_wanted(&schema->definitions[i], state))
-            TRY(definition_apply(tx, &schema->definitions[i], reterr));
+            TRY(definition_apply(tx, &schema->definitions[i], step, reterr));
     }
     definitions_checksum(schema, state, checksum);
     return db_run(tx, sql_pg_definition_put, DB_ARGS(db_text(checksum)), NULL, reterr);
@@ -246,14 +270,15 @@ static ErrorCode step_run(Tx *tx, void *context, Error *reterr)
     step->locked = true;
     TRY(state_read(tx, &state, reterr));
     TRY(state_check(&state, schema, reterr));
-    step->done = state.applied_count == schema->migration_count;
-    if (step->done && definitions_are_current(&state, schema))
-        return OK;
     if (state.applied_count < schema->migration_count) {
         step->applied = true;
+        step->part    = schema->migrations[state.applied_count].name;
         return migration_apply(tx, &schema->migrations[state.applied_count], reterr);
     }
-    return definitions_apply(tx, schema, &state, reterr);
+    if (!definitions_are_current(&state, schema))
+        TRY(definitions_apply(tx, &state, step, reterr));
+    step->done = true;
+    return OK;
 }
 
 /* PostgreSQL says what cannot be changed, and not because of what: a view of a user stands in the way of a table's change. */
@@ -280,12 +305,34 @@ static bool lock_is_taken(const Step *step, const Error *error)
     return false;
 }
 
-/* Another process has the lock: sleep a little, unless there is no time left for more. */
-static ErrorCode lock_wait(Deadline deadline, Error *reterr)
+/* Has a transaction that is not a migration locked what the step changes? */
+static bool lock_is_held(const Step *step, const Error *error)
+{
+    return step->locked && strcmp(error->sqlstate, "55P03") == 0;
+}
+
+/* Of several transactions with a lock the oldest one is named: others end by themselves. */
+static ErrorCode lock_fail(Pool *pool, Arena *arena, const Step *step, Error *reterr)
+{
+    TxOptions   options = {.name = "migrate", .deadline = deadline_in_ms(HOLDER_MS), .arena = arena, .read_only = true};
+    const char *holder  = NULL;
+
+    if (!step->locked)
+        return fail(reterr, ERR_BUSY, "another process is migrating");
+    if (db_call(pool, &options, sql_pg_lock_holder, DB_ARGS(db_text(step->view)), &db_text_shape, &holder, NULL) !=
+            OK ||
+        !holder)
+        holder = "a transaction that has ended by now";
+    return fail(reterr, ERR_BUSY, "cannot apply \"%s\": %s has locked what it changes: end that, or migrate later",
+                step->part, holder);
+}
+
+/* Another process has a lock: sleep a little, unless there is no time left for more. */
+static ErrorCode lock_wait(Pool *pool, Deadline deadline, Arena *arena, const Step *step, Error *reterr)
 {
     if (deadline_left_ms(deadline) <= LOCK_LEFT_MS)
-        return fail(reterr, ERR_BUSY, "another process is migrating");
-    clock_sleep_ms(LOCK_POLL_MS);
+        return lock_fail(pool, arena, step, reterr);
+    clock_sleep_ms(step->locked ? LOCK_REST_MS : LOCK_POLL_MS);
     return OK;
 }
 
@@ -293,9 +340,11 @@ static ErrorCode lock_wait(Deadline deadline, Error *reterr)
 
 ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *ret_applied, Error *reterr)
 {
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
-    TxOptions options = {.name = "migrate", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
+    TxOptions                 options = {
+                        .name = "migrate", .deadline = deadline, .arena = arena, .keyed = true, .lock_ms = LOCK_TRY_MS};
     Step      step    = {.schema = schema};
+    Step      waited  = {0}; /* the last one that did not get a lock */
     Error     error   = {0};
     int       applied = 0;
     ErrorCode code;
@@ -307,10 +356,13 @@ ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *
     while (!step.done) {
         arena_reset(arena);
         code = tx_run(pool, &options, step_run, &step, &error);
-        if (code != OK && lock_is_taken(&step, &error)) {
-            TRY(lock_wait(deadline, reterr));
+        if (code != OK && (lock_is_taken(&step, &error) || lock_is_held(&step, &error))) {
+            waited = step;
+            TRY(lock_wait(pool, deadline, arena, &step, reterr));
             continue;
         }
+        if (code != OK && waited.schema && deadline_passed(deadline))
+            return lock_fail(pool, arena, &waited, reterr);
         if (code != OK) {
             if (step.applied)
                 dependents_name(pool, deadline, arena, &error);

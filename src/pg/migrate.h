@@ -9,11 +9,15 @@
  * has one text, not one per release. A definition that stands in for an extension is left out, and is not part of the
  * checksum, where that extension is installed; so its coming or going is noticed.
  *
+ * Replacing a view, and most changes of tables, need a lock that waits for every transaction that has read them, and makes
+ * all later ones wait. So a view that was made from the same text is left alone, and a transaction that does not get a lock
+ * within LOCK_TRY_MS ends, with all that it has locked; it is run again until the deadline.
+ *
  * A schema that is up to date is only read: then migrate_run() needs no lock and no more rights than a pod has.
  *
  * Refused with one sentence: a schema newer than the binary (ERR_CONFLICT), a migration whose text is not the one that
  * was applied (ERR_CONFLICT), missing rights (ERR_DENIED), a server older than 15 (ERR_REFUSED), another process that
- * migrates until our deadline (ERR_BUSY).
+ * migrates until our deadline, or a transaction that holds a lock until then, which is named (ERR_BUSY).
  * Threads and pods: any number may migrate at the same time; each migration is applied exactly once.
  */
 #ifndef PG_MIGRATE_H
@@ -36,6 +40,7 @@ typedef struct {
     const char *checksum;
     const char *sql;
     const char *unless_extension; /* left out of databases where this extension is installed; NULL: never */
+    const char *view;             /* the view that it is, and whose comment is the checksum; NULL: none */
 } SqlDefinition;
 
 /* All that a binary knows of the schema. The embedded one is schema_embedded in the generated sql.h. */

@@ -18,7 +18,7 @@ end;
 create view shop.domains as select d.name from pawl.domain d;
 
 begin;
-\set definitions `for file in $(grep -E '^(base|bus)/' ../../../sql/schema.txt | grep -v tables.sql); do ../../../scripts/embed_sql.py --print ../../../sql $file; done`
+\set definitions `for file in $(grep -oE '^(base|bus)/[a-z_]+.sql' ../../../sql/schema.txt | grep -v tables.sql); do ../../../scripts/embed_sql.py --print ../../../sql $file; done`
 \set ECHO none
 :definitions
 \set ECHO all

@@ -397,6 +397,126 @@ TEST(migrate_waits_for_another_process_until_its_deadline)
     assert_int_equal(1, applied);
 }
 
+/* Two views, of which a second version replaces the last one and has one more function. */
+#define VIEW_FIRST \
+    "create or replace view pawl.first as select number from pawl.thing; comment on view pawl.first is '1';"
+#define VIEW_SEEN "create or replace view pawl.seen as select number from pawl.thing; comment on view pawl.seen is '1';"
+#define VIEW_SEEN_2 \
+    "create or replace view pawl.seen as select number, 2 as n from pawl.thing; comment on view pawl.seen is '2';"
+static const SqlDefinition views_first[] = {
+    {"x/first.sql", "1", VIEW_FIRST, NULL, "pawl.first"},
+    {"x/seen.sql",  "1", VIEW_SEEN,  NULL, "pawl.seen" },
+};
+static const SqlDefinition views_second[] = {
+    {"x/first.sql", "2", VIEW_FIRST,  NULL, "pawl.first"},
+    {"x/seen.sql",  "2", VIEW_SEEN_2, NULL, "pawl.seen" },
+};
+static const Schema views_schema        = {two_migrations, 2, views_first, 2};
+static const Schema views_schema_second = {two_migrations, 2, views_second, 2};
+
+/* A transaction that has read this view, and stays open. */
+static PGconn *reader_open(const TestDatabase *db, const char *views)
+{
+    PGconn *reader = database_connect(db);
+    char    sql[256];
+
+    snprintf(sql, sizeof sql, "set application_name = 'report'; begin; select from %s", views);
+    PQclear(PQexec(reader, sql));
+    assert_int_equal(PQTRANS_INTRANS, PQtransactionStatus(reader));
+    return reader;
+}
+
+/* Applications read the ledger's views in transactions of their own, of any length. */
+TEST(migrate_waits_for_no_reader_of_a_view_that_stays_as_it_is)
+{
+    scoped(database_free) TestDatabase *db     = database_new();
+    scoped(pool_free) Pool             *pool   = pool_open(database_url(db));
+    PGconn                             *reader = reader_open(db, "pawl.audit, wallet.state, wallet.holds, pawl.domain");
+    int                                 applied;
+    Error                               error = {0};
+
+    database_exec(db, "update pawl.definition set checksum = repeat('0', 64)");
+    assert_code(ERR_CONFLICT, migrate_check(pool, &schema_embedded, soon(), &error));
+    assert_ok(migrate_run(pool, &schema_embedded, deadline_in_ms(40000), &applied, &error));
+    assert_ok(migrate_check(pool, &schema_embedded, soon(), &error));
+    PQfinish(reader);
+}
+
+/* A view that is gone is made again, although its text is the same. */
+TEST(migrate_makes_a_view_again_that_was_dropped)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_open(database_url(db));
+    int                                 applied;
+    Error                               error = {0};
+
+    assert_ok(migrate_run(pool, &views_schema, soon(), &applied, &error));
+    database_exec(db, "drop view pawl.seen; update pawl.definition set checksum = '0'");
+    assert_ok(migrate_run(pool, &views_schema, soon(), &applied, &error));
+    assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.seen"));
+}
+
+/* The first view is replaced at once and its lock held while the second one's is waited for: for a moment, again and again. */
+TEST(migrate_that_does_not_get_a_lock_lets_others_through_until_it_gets_it)
+{
+    static const char *const waits =
+        "select count(*) from pg_locks where relation = 'pawl.seen'::regclass and not granted";
+    scoped(database_free) TestDatabase *db       = database_new_empty();
+    scoped(pool_free) Pool             *pool     = pool_open(database_url(db));
+    Migrator                            migrator = {.url = database_url(db), .schema = &views_schema_second};
+    Error                               error    = {0};
+    int                                 applied, tries = 0;
+
+    assert_ok(migrate_run(pool, &views_schema, soon(), &applied, &error));
+
+    PGconn   *reader = reader_open(db, "pawl.seen");
+    pthread_t thread = thread_start("migrator", migrator_run, &migrator);
+
+    database_exec(db, "set statement_timeout = '20s'"); /* of a migrator that would wait for a minute */
+    for (Deadline limit = deadline_in_ms(45000); tries < 3 && !deadline_passed(limit); clock_sleep_ms(1)) {
+        if (database_get_i64(db, waits) == 0)
+            continue;
+        assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.first"));
+        assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.seen"));
+        tries++;
+    }
+    PQfinish(reader);
+    thread_join(thread);
+    error = migrator.error;
+    assert_ok(migrator.code);
+    assert_int_equal(3, tries);
+    assert_int_equal(4, database_get_i64(db, "select sum(n) from pawl.seen"));
+}
+
+TEST(migrate_that_gives_up_names_the_transaction_that_has_the_lock)
+{
+    scoped(database_free) TestDatabase *db      = database_new_empty();
+    scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
+    Migration                           both[3] = {
+        two_migrations[0], two_migrations[1], {3, "wider", "3", "alter table pawl.thing add column more integer"}
+    };
+    Schema wider = {both, 3, views_first, 2};
+    int    applied;
+    Error  error = {0};
+    char   text[128];
+
+    assert_ok(migrate_run(pool, &views_schema, soon(), &applied, &error));
+
+    PGconn *reader = reader_open(db, "pawl.seen");
+
+    snprintf(text, sizeof text, "process %d of user \"postgres\" (\"report\"), in a transaction since 20",
+             PQbackendPID(reader));
+    assert_code(ERR_BUSY, migrate_run(pool, &views_schema_second, deadline_in_ms(1000), &applied, &error));
+    assert_contains(error.text, "cannot apply \"x/seen.sql\": ");
+    assert_contains(error.text, text);
+    assert_contains(error.text, "has locked what it changes: end that, or migrate later");
+    assert_code(ERR_BUSY, migrate_run(pool, &wider, deadline_in_ms(1000), &applied, &error));
+    assert_contains(error.text, "cannot apply \"wider\": ");
+    assert_contains(error.text, text);
+    PQfinish(reader);
+    assert_ok(migrate_run(pool, &wider, soon(), &applied, &error));
+}
+
 /* Before there is a table to lock, the one that creates it has the lock. */
 TEST(migrate_of_an_empty_database_waits_for_the_process_that_creates_the_schema)
 {
