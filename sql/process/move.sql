@@ -18,7 +18,6 @@ $$;
 -- The steps of a definition. list: where it is, as a path of the lists it is inside of; position in that list, from 0; depth: how many each it
 -- is inside of; parent: the parallel or each around its list. then_at, else_at: the positions at which a "when" goes on. responses: how many a wait
 -- takes. sends, undo_sends: where the command or child of the step, or of its compensation, is sent, as type and domain. sleeps: in which form.
-drop function if exists pawl.definition_steps (jsonb); -- of an earlier version, with fewer columns
 create or replace function pawl.definition_steps (p_source jsonb)
   returns table (name text, kind text, list text, place integer, depth integer, parent text, response text, then_at integer, else_at integer,
                  is_compensated boolean, responses bigint, sends text, undo_sends text, sleeps text)

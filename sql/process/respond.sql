@@ -270,7 +270,7 @@ $$;
 -- A row per item. p_merge false: the state stays as it is (outcomes of commands, which their step records). verdict: RESUMED (it completed a wait),
 -- STORED (the process does not wait for it, or for more), STORED_UNEXPECTED (no wait of its definition takes this name), REPEATED (the key is known, with the same payload), KEY_REUSED (the key is known with
 -- another payload; nothing was stored), LATE (the process has ended; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its
--- limit, or the responses theirs; nothing was stored). first: of a response that is stored, the verdict of its first sender; null: of an earlier version.
+-- limit, or the responses theirs; nothing was stored). first: of a response that is stored, the verdict of its first sender.
 -- unexpected_in: of STORED_UNEXPECTED, the definition.
 create or replace function pawl.process_respond (
   p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_actor text, p_merge boolean default true)

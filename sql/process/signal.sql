@@ -4,7 +4,8 @@
 -- Errors: QP001 an argument is out of range. One response also: QP003 the process is unknown. QP004 the state would be too large. QP008 the key has
 -- another payload. QU005 several domains have the process.
 
--- One response, from an application. A process that is unknown raises. first: the verdict of the first sender of this response; null: of an earlier version.
+-- One response, from an application. A process that is unknown raises. first: the verdict of the first sender of this
+-- response.
 -- expected: of a response that was STORED_UNEXPECTED then, the names that the waits of the definition take.
 create or replace function pawl.signal_one (
   p_process_id uuid, p_name text, p_payload jsonb, p_key text, p_domain text, p_actor text,

@@ -146,7 +146,7 @@ typedef struct {
 } ProcessSignal;
 
 /* verdict: RESUMED, STORED (it does not wait for it, or for more), STORED_UNEXPECTED (no wait of its definition takes this name), REPEATED (the key
- * is known), LATE (it has ended; its state was patched). first: the verdict when the key was new; NULL: an earlier version stored it.
+ * is known), LATE (it has ended; its state was patched). first: the verdict when the key was new.
  * expected: of STORED_UNEXPECTED, the names that waits take, separated by spaces; NULL: any.
  * wake: the domain of the bus whose workers should be woken; NULL: none. */
 #define PROCESS_SIGNALED_COLUMNS(X, T)   \
