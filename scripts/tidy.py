@@ -355,7 +355,6 @@ WAKES_LATER = {
     "telegram/put": "the bot knows the domain: bot/update.c",
     "wallet/expire": "events of holds that end",
     "wallet/post": "events of postings",
-    "wallet/post_nowait": "the same",
     "wallet/post_transfer": "the same",
 }
 

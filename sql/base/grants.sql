@@ -180,7 +180,6 @@ as $$
     ('wallet.transaction',      'reader poster'),
     ('wallet.open',             'poster'),
     ('wallet.post',             'poster'),
-    ('wallet.post_nowait',      'poster'),
     ('wallet.post_transfer',    'poster'),
     ('wallet.treasury',         'treasurer'),
     ('wallet.emit_to',          'admin'),

@@ -81,8 +81,8 @@ end
 $$;
 
 -- Locks wallets by id, then a stripe for each @system among them. A wallet may be named twice.
--- p_nowait: wallets that another transaction has locked are returned in busy and not locked.
-create or replace function wallet.post_lock (p_kinds text[], p_assets integer[], p_wallets bigint[], p_nowait boolean,
+-- p_skip_locked: wallets that another transaction has locked are returned in busy and not locked.
+create or replace function wallet.post_lock (p_kinds text[], p_assets integer[], p_wallets bigint[], p_skip_locked boolean,
                                              out systems bigint[], out stripes bigint[], out busy bigint[])
   language plpgsql
 as $$
@@ -99,7 +99,7 @@ begin
                      cross join lateral (select w.id from wallet.wallet w where w.owner = '@system' and w.asset_id = a.id and w.stripe = 0 limit 1) w
                      where w.id = any (p_wallets) order by 1);
   end if;
-  if p_nowait then
+  if p_skip_locked then
     busy := array(select w.id from wallet.wallet w where w.id = any (p_wallets) and w.id <> all (systems) order by w.id for no key update skip locked);
     if cardinality(busy) < (select count(distinct w) from unnest(p_wallets) w) - cardinality(systems) then
       busy := array(select w from unnest(p_wallets) w except (select w from unnest(busy) w union all select w from unnest(systems) w));

@@ -104,10 +104,10 @@ $$;
 
 -- A row per item, in order. floor: the present one. differs: the wallet was opened before with another floor or metadata than given
 -- now; a floor or metadata that is not given (null) is not compared.
--- p_txn_ids: the caller's keys; without, the wallet itself is the key.
+-- p_txn_ids: the caller's keys; without, the wallet itself is the key. p_lock_ms: as in wallet.post.
 create or replace function wallet.open (
   p_owners text[], p_assets text[] default null, p_floors bigint[] default null, p_metadata jsonb[] default null,
-  p_txn_ids uuid[] default null)
+  p_txn_ids uuid[] default null, p_lock_ms integer default null)
   returns table (ord integer, owner text, asset text, floor bigint, is_new boolean, differs text, at timestamptz)
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
   set plan = ordered_cached
@@ -122,6 +122,9 @@ declare
   v_made integer[];
   v_new boolean[];
 begin
+  if p_lock_ms is not null then
+    perform set_config('lock_timeout', p_lock_ms::text, true);
+  end if;
   perform wallet.open_check(p_owners, p_assets, p_floors, p_metadata, p_txn_ids);
   -- Assets in the order of their codes, so that two callers with the same new ones cannot wait for each other.
   v_codes := array(select distinct coalesce(c, 'CREDIT') as c from unnest(coalesce(p_assets, array['CREDIT'])) c order by c);

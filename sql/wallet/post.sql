@@ -81,7 +81,7 @@ $$;
 -- Posts chunk by chunk.
 create or replace function wallet.post_run (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
-  p_requests jsonb[], p_atomic boolean, p_nowait boolean)
+  p_requests jsonb[], p_atomic boolean, p_skip_locked boolean)
   returns setof wallet.verdict
   language plpgsql
 as $$
@@ -92,10 +92,10 @@ declare
 begin
   if cardinality(v_starts) = 1 then
     return query select p.* from wallet.post_batch(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
-                                                      case when p_atomic then 1 end, p_nowait) p order by p.ord;
+                                                      case when p_atomic then 1 end, p_skip_locked) p order by p.ord;
     return;
   end if;
-  if not p_nowait then -- without waiting no order is needed
+  if not p_skip_locked then -- without waiting no order is needed
     perform wallet.post_lock_all(p_owners, p_others, p_refs, p_requests);
   end if;
   for i in 1 .. cardinality(v_starts) loop
@@ -106,7 +106,7 @@ begin
              p.balance_before, p.balance, p.held, p.available, p.version, p.balance_now, p.number, p.at
       from wallet.post_batch(p_kinds[v_from:v_upto], p_txn_ids[v_from:v_upto], p_owners[v_from:v_upto], p_amounts[v_from:v_upto],
         p_others[v_from:v_upto], p_assets[v_from:v_upto], p_refs[v_from:v_upto], p_requests[v_from:v_upto],
-        case when p_atomic then v_from end, p_nowait) p
+        case when p_atomic then v_from end, p_skip_locked) p
       order by p.ord;
   end loop;
 end
@@ -115,7 +115,7 @@ $$;
 -- Any operations: checks them, then decides and writes.
 create or replace function wallet.post_arrays (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
-  p_requests jsonb[], p_atomic boolean)
+  p_requests jsonb[], p_atomic boolean, p_skip_locked boolean default false)
   returns setof wallet.verdict
   language plpgsql set search_path = wallet, pawl, pg_temp
   set plan = posting
@@ -125,17 +125,17 @@ begin
   if current_setting('transaction_isolation') = 'read committed' then
     if cardinality(wallet.post_chunks(p_kinds, p_txn_ids, p_amounts, p_refs)) = 1 then -- nearly always
       return query select p.* from wallet.post_batch(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
-                                                     case when p_atomic then 1 end, false) p order by p.ord;
+                                                     case when p_atomic then 1 end, p_skip_locked) p order by p.ord;
       return;
     end if;
     return query select p.* from wallet.post_run(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
-                                                 coalesce(p_atomic, false), false) p;
+                                                 coalesce(p_atomic, false), p_skip_locked) p;
     return;
   end if;
   -- The snapshot may be older than the locks: then the entry's or the transaction's key says so.
   begin
     return query select p.* from wallet.post_run(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
-                                                 coalesce(p_atomic, false), false) p;
+                                                 coalesce(p_atomic, false), p_skip_locked) p;
   exception when unique_violation then
     raise exception 'could not serialize access: a wallet was changed by another transaction' using errcode = '40001';
   end;
@@ -156,10 +156,15 @@ $$;
  * refund    -                 -                    amount; null: all transaction  metadata
  * freeze    owner             -                    -                 -            metadata      likewise unfreeze
  * floor     owner             -                    -                 -            floor, metadata
+ *
+ * p_lock_ms: the lock_timeout from here to the end of the transaction; null: leave it as it is.
+ * p_skip_locked: for callers that share one transaction. An operation on a wallet that another transaction has locked gets the refusal
+ * "busy" and the owner of that wallet, and writes nothing. Its caller posts it again, alone.
  */
 create or replace function wallet.post (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[] default null,
-  p_assets text[] default null, p_refs uuid[] default null, p_requests jsonb[] default null, p_atomic boolean default false)
+  p_assets text[] default null, p_refs uuid[] default null, p_requests jsonb[] default null, p_atomic boolean default false,
+  p_lock_ms integer default null, p_skip_locked boolean default false)
   returns table (
     ord integer, txn_id uuid, is_new boolean,
     refusal text,       -- null: posted
@@ -171,8 +176,15 @@ create or replace function wallet.post (
     number bigint, at timestamptz)
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
 as $$
+declare
+  v_limit text;
 begin
-  if (p_kinds = '{transfer}' and cardinality(p_txn_ids) = 1 and p_txn_ids[1] is not null and cardinality(p_owners) = 1 and p_owners[1] is not null
+  if p_lock_ms is not null then
+    v_limit := set_config('lock_timeout', p_lock_ms::text, true); -- an assignment starts no plan
+  end if;
+  if p_skip_locked then
+    return query select p.* from wallet.post_arrays(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests, p_atomic, true) p;
+  elsif (p_kinds = '{transfer}' and cardinality(p_txn_ids) = 1 and p_txn_ids[1] is not null and cardinality(p_owners) = 1 and p_owners[1] is not null
       and cardinality(p_amounts) = 1 and p_amounts[1] is not null and cardinality(p_others) = 1 and p_others[1] is not null
       and (p_assets is null or cardinality(p_assets) = 1 and p_assets[1] is not null) and p_refs is null
       and (p_requests is null or cardinality(p_requests) = 1 and p_requests[1] is not null)) is true then
@@ -182,20 +194,5 @@ begin
   else
     return query select p.* from wallet.post_arrays(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests, p_atomic) p;
   end if;
-end
-$$;
-
--- Does not wait for locked wallets, for callers that share one transaction: an operation on a wallet that another transaction has
--- locked gets the refusal "busy" and the owner of that wallet, and writes nothing. Its caller posts it again, alone.
-create or replace function wallet.post_nowait (
-  p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[] default null,
-  p_assets text[] default null, p_refs uuid[] default null, p_requests jsonb[] default null)
-  returns setof wallet.verdict
-  language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set plan = posting
-as $$
-begin
-  perform wallet.post_check(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests);
-  return query select p.* from wallet.post_run(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests, false, true) p;
 end
 $$;

@@ -349,10 +349,10 @@ begin
 end
 $$;
 
--- p_nowait: operations on wallets that another transaction has locked are refused as "busy", which is not kept, instead of waiting.
+-- p_skip_locked: operations on wallets that another transaction has locked are refused as "busy", which is not kept, instead of waiting.
 create or replace function wallet.post_batch (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
-  p_requests jsonb[], p_atomic_from integer, p_nowait boolean)
+  p_requests jsonb[], p_atomic_from integer, p_skip_locked boolean)
   returns setof wallet.verdict
   language plpgsql
 as $$
@@ -372,7 +372,7 @@ begin
     return;
   end if;
   v_legs := wallet.batch_legs(v_batch, v_of.refusals);
-  v_lock := wallet.post_lock(p_kinds, v_of.assets, coalesce(v_legs.wallets, '{}'), p_nowait);
+  v_lock := wallet.post_lock(p_kinds, v_of.assets, coalesce(v_legs.wallets, '{}'), p_skip_locked);
   -- From here on under the locks.
   v_verdict := wallet.batch_judge(v_batch, v_legs, p_amounts, v_lock.systems, v_lock.stripes, v_lock.busy, pawl.now(), v_of.refusals, v_of.sentences);
   v_batch.amounts := v_verdict.amounts;

@@ -18,15 +18,17 @@ as $$
           and current_setting('transaction_isolation') = 'read committed') is true
 $$;
 
--- The columns of wallet.post, which calls it for arrays of one.
+-- The columns of wallet.post, which calls it for arrays of one. p_lock_ms: as in wallet.post.
 create or replace function wallet.post_transfer (
-  p_txn_id uuid, p_owner text, p_amount bigint, p_other text, p_asset text, p_request jsonb, p_atomic boolean)
+  p_txn_id uuid, p_owner text, p_amount bigint, p_other text, p_asset text, p_request jsonb, p_atomic boolean,
+  p_lock_ms integer default null)
   returns setof wallet.verdict
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
   set plan = ordered_cached
 as $$
 declare
   v_asset text := coalesce(p_asset, 'CREDIT');
+  v_limit text;
   v_locked bigint[]; -- the two wallets by id: each its id, its asset, and 1 for the payer or 2 for the payee
   v_now timestamptz;
   v_payer record; -- the last entries
@@ -36,6 +38,9 @@ declare
   v_number bigint;
   v_at timestamptz;
 begin
+  if p_lock_ms is not null then
+    v_limit := set_config('lock_timeout', p_lock_ms::text, true);
+  end if;
   if wallet.is_transfer(p_txn_id, p_owner, p_amount, p_other, p_request) then
     -- The key is looked up before the locks, so that a repeat waits for none of them.
     v_locked := array(

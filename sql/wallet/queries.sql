@@ -57,53 +57,32 @@ with named as materialized (
 select distinct n.owner as value from named n where not exists (select from free f where f.id = n.id)
 
 -- name: open
--- Open a wallet, or read the existing one. $1 owner, $2 asset, $3 floor, $4 metadata, $5 txn id or null, $6
--- milliseconds to wait for a lock, null: as the session has it
+-- Open a wallet, or read the existing one. $1 owner, $2 asset, $3 floor, $4 metadata, $5 txn id or null, $6 lock_timeout
+-- in milliseconds or null
 select o.floor, o.is_new, o.differs, pawl.micros(o.at) as created_at,
        (select l.balance from wallet.get(array[o.owner], array[o.asset]) l) as balance_now
--- set_config never returns null, and arguments are evaluated before the call.
-from wallet.open(array[case when set_config('lock_timeout', coalesce($6, current_setting('lock_timeout')), true)
-                                 is not null then $1::text end],
-                 array[$2::text], array[$3::bigint], array[$4::jsonb], array[$5::uuid]) o
+from wallet.open(array[$1::text], array[$2::text], array[$3::bigint], array[$4::jsonb], array[$5::uuid], $6::integer) o
 
 -- name: post
 -- Decide operations, in order; a row for each. Columns that repeat an operation's own arguments are null. $1 kinds, $2
 -- txn ids, $3 owners, $4 amounts as text, because some have none, $5 others, $6 assets, $7 refs, $8 requests; arrays
--- from $5 on may be null; $9 milliseconds to wait for a lock, null: as the session has it
-select p.ord, p.is_new, p.refusal, p.sentence, p.differs, case when p.differs is not null then p.kind end as kind,
-       case when n.is_set then p.owner end as owner, case when n.is_set then p.other end as other,
-       case when n.is_set then p.asset end as asset, case when n.is_set then p.amount end as amount,
-       p.balance_before, p.balance, p.held, p.available, p.version, p.balance_now, pawl.micros(p.at) as at
--- p_atomic is false: set_config never returns null, and arguments are evaluated before the call.
-from wallet.post($1::text[], $2::uuid[], $3::text[], $4::text::bigint[], $5::text[], $6::text[], $7::uuid[],
-                 $8::jsonb[], set_config('lock_timeout', coalesce($9, current_setting('lock_timeout')), true)
-                   is null) p
-cross join lateral (select p.kind not in ('topup', 'spend', 'transfer', 'hold') as is_set) n
-
--- name: post_nowait
--- Decide operations, in order; a row for each. Columns that repeat an operation's own arguments are null. Those on
--- wallets that another transaction has locked have the refusal "busy" and the owner of that wallet. $1 kinds, $2 txn
--- ids, $3 owners, $4 amounts as text, because some have none, $5 others, $6 assets, $7 refs, $8 requests; arrays from
--- $5 on may be null; $9 milliseconds to wait for a lock, null: as the session has it
+-- from $5 on may be null; $9 lock_timeout in milliseconds or null; $10: skip wallets that another transaction has locked
 select p.ord, p.is_new, p.refusal, p.sentence, p.differs, case when p.differs is not null then p.kind end as kind,
        case when n.is_set or p.refusal = 'busy' then p.owner end as owner, case when n.is_set then p.other end as other,
        case when n.is_set then p.asset end as asset, case when n.is_set then p.amount end as amount,
        p.balance_before, p.balance, p.held, p.available, p.version, p.balance_now, pawl.micros(p.at) as at
--- set_config never returns null, and arguments are evaluated before the call.
-from wallet.post_nowait(case when set_config('lock_timeout', coalesce($9, current_setting('lock_timeout')),
-                                             true) is not null then $1::text[] end,
-                        $2::uuid[], $3::text[], $4::text::bigint[], $5::text[], $6::text[], $7::uuid[], $8::jsonb[]) p
+from wallet.post($1::text[], $2::uuid[], $3::text[], $4::text::bigint[], $5::text[], $6::text[], $7::uuid[],
+                 $8::jsonb[], false, $9::integer, $10::boolean) p
 cross join lateral (select p.kind not in ('topup', 'spend', 'transfer', 'hold') as is_set) n
 
 -- name: post_transfer
 -- Decide one transfer. Columns that repeat its arguments are null. $1 txn id, $2 owner, $3 amount, $4 other, $5 asset
--- or null, $6 request or null, $7 milliseconds to wait for a lock, null: as the session has it
+-- or null, $6 request or null, $7 lock_timeout in milliseconds or null
 select p.ord, p.is_new, p.refusal, p.sentence, p.differs, case when p.differs is not null then p.kind end as kind,
        null::text as owner, null::text as other, null::text as asset, null::bigint as amount,
        p.balance_before, p.balance, p.held, p.available, p.version, p.balance_now, pawl.micros(p.at) as at
--- p_atomic is false: set_config never returns null, and arguments are evaluated before the call.
-from wallet.post_transfer($1::uuid, $2::text, $3::bigint, $4::text, $5::text, $6::jsonb,
-                          set_config('lock_timeout', coalesce($7, current_setting('lock_timeout')), true) is null) p
+from wallet.post_transfer($1::uuid, $2::text, $3::bigint, $4::text, $5::text, $6::jsonb, false,
+                          $7::integer) p
 
 -- name: seal
 -- Seal transactions that can no longer change; how many. $1 limit

@@ -25,7 +25,7 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
     if (given.floor)
         TRY(api_treasury_check(request, reterr));
     wallet = wallet_open_request_new(&given);
-    TRY(wallet_open_nowait(api->pool, request_deadline(request), arena, &wallet, reterr));
+    TRY(wallet_open(api->pool, request_deadline(request), WALLET_LOCK_BRIEFLY, arena, &wallet, reterr));
     opened = (Wallet){.owner      = wallet.owner,
                       .asset      = wallet.asset,
                       .available  = -wallet.floor,

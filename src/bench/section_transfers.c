@@ -78,7 +78,7 @@ static ErrorCode wallets_open(Bench *bench, const BenchDatabase *database, Error
         for (int i = 0; i < chunk; i++) {
             WalletNew wallet = {.owner = owner_name(arena, first + i)};
 
-            TRY(wallet_open(database->pool, deadline_in_ms(CALL_MS), arena, &wallet, reterr));
+            TRY(wallet_open(database->pool, deadline_in_ms(CALL_MS), WALLET_LOCK_WAIT, arena, &wallet, reterr));
             items[i]        = transfer(arena, first + i, first + i);
             items[i].kind   = WALLET_TOPUP;
             items[i].other  = NULL;
@@ -306,7 +306,7 @@ static ErrorCode history_short(const BenchDatabase *database, Arena *arena, Erro
     WalletNew  wallet = {.owner = "short"};
     WalletItem items[FEW];
 
-    TRY(wallet_open(database->pool, deadline_in_ms(CALL_MS), arena, &wallet, reterr));
+    TRY(wallet_open(database->pool, deadline_in_ms(CALL_MS), WALLET_LOCK_WAIT, arena, &wallet, reterr));
     for (int i = 0; i < FEW; i++) {
         items[i]       = transfer(arena, 0, 1);
         items[i].other = "short";

@@ -15,6 +15,7 @@
 
 #define PRIORITY_DEFAULT 4
 #define ATTEMPTS_DEFAULT 3
+#define SEND_ARGS        16  /* of sql_bus_send */
 #define ITEM_BYTES       512 /* of the other fields, so that 8000 commands fit into a request's arena */
 
 #define SENT_COLUMNS(X, T)              \
@@ -78,62 +79,6 @@ static int group_size(SendItem *const *items, int count)
 
 /* ---- one group as arrays ---- */
 
-static const char *type_of(const void *any)
-{
-    const SendItem *item = any;
-
-    return item->type;
-}
-
-static const char *payload_of(const void *any)
-{
-    const SendItem *item = any;
-
-    return item->payload ? item->payload : "{}";
-}
-
-static const char *id_of(const void *any)
-{
-    const SendItem *item = any;
-
-    return item->id;
-}
-
-static const char *reply_of(const void *any)
-{
-    const SendItem *item = any;
-
-    return item->reply_to;
-}
-
-static const char *correlation_of(const void *any)
-{
-    const SendItem *item = any;
-
-    return item->correlation_id;
-}
-
-static const char *order_key_of(const void *any)
-{
-    const SendItem *item = any;
-
-    return item->order_key;
-}
-
-static const char *attached_of(const void *any)
-{
-    const SendItem *item = any;
-
-    return item->attached;
-}
-
-static const char *keyed_of(const void *any)
-{
-    const SendItem *item = any;
-
-    return item->is_keyed ? "true" : NULL;
-}
-
 static DbArg delays_arg(Arena *arena, SendItem *const *items, int count)
 {
     int64_t *delays = arena_array(arena, int64_t, count);
@@ -187,7 +132,7 @@ static void verdict_take(SendItem *item, const Sent *sent)
         item->code = refusal_say(item, sent->refusal);
 }
 
-/* Are all ids made by send_prepare()? */
+/* Were all ids made by send_prepare()? */
 static bool ids_are_fresh(SendItem *const *items, int count)
 {
     for (int i = 0; i < count; i++)
@@ -196,28 +141,49 @@ static bool ids_are_fresh(SendItem *const *items, int count)
     return true;
 }
 
+static DbArgs group_args(Arena *arena, SendItem *const *items, int count, bool nowait, DbArg *ret_list)
+{
+    const char **payloads = arena_array(arena, const char *, count);
+    const char **ids      = arena_array(arena, const char *, count);
+    const char **keyed    = arena_array(arena, const char *, count);
+    bool         any      = false;
+
+    for (int i = 0; i < count; i++) {
+        payloads[i] = items[i]->payload ? items[i]->payload : "{}";
+        ids[i]      = items[i]->id;
+        keyed[i]    = items[i]->is_keyed ? "true" : NULL;
+        any |= items[i]->is_keyed;
+    }
+    ret_list[0]  = db_text(items[0]->domain);
+    ret_list[1]  = db_texts_at(arena, items, count, offsetof(SendItem, type));
+    ret_list[2]  = db_jsonbs(arena, payloads, count);
+    ret_list[3]  = db_uuids(arena, ids, count);
+    ret_list[4]  = delays_arg(arena, items, count);
+    ret_list[5]  = numbers_arg(arena, items, count, offsetof(SendItem, priority), PRIORITY_DEFAULT);
+    ret_list[6]  = numbers_arg(arena, items, count, offsetof(SendItem, max_attempts), ATTEMPTS_DEFAULT);
+    ret_list[7]  = db_texts_at(arena, items, count, offsetof(SendItem, reply_to));
+    ret_list[8]  = db_texts_at(arena, items, count, offsetof(SendItem, correlation_id));
+    ret_list[9]  = db_uuid(items[0]->batch_id);
+    ret_list[10] = db_text(items[0]->actor);
+    ret_list[11] = db_bool(nowait);
+    ret_list[12] = db_texts_at(arena, items, count, offsetof(SendItem, order_key));
+    ret_list[13] = db_bool(ids_are_fresh(items, count));
+    ret_list[14] = db_texts_at(arena, items, count, offsetof(SendItem, attached));
+    ret_list[15] = any ? db_texts(arena, keyed, count) : db_null();
+    return (DbArgs){ret_list, SEND_ARGS};
+}
+
 static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowait, GroupCall *call, void *context,
                             Error *reterr)
 {
-    const SendItem *first = items[0];
-    bool            fresh = ids_are_fresh(items, count);
-    void           *rows;
-    const Sent     *sent;
-    int             sent_count;
+    DbArg       list[SEND_ARGS];
+    void       *rows;
+    const Sent *sent;
+    int         sent_count;
 
-    TRY(call(context,
-             DB_ARGS(db_text(first->domain), db_texts_by(arena, items, count, type_of),
-                     db_jsonbs(arena, db_texts_of(arena, items, count, payload_of), count),
-                     db_uuids(arena, db_texts_of(arena, items, count, id_of), count), delays_arg(arena, items, count),
-                     numbers_arg(arena, items, count, offsetof(SendItem, priority), PRIORITY_DEFAULT),
-                     numbers_arg(arena, items, count, offsetof(SendItem, max_attempts), ATTEMPTS_DEFAULT),
-                     db_texts_by(arena, items, count, reply_of), db_texts_by(arena, items, count, correlation_of),
-                     db_uuid(first->batch_id), db_text(first->actor), db_bool(nowait),
-                     db_texts_by(arena, items, count, order_key_of), db_bool(fresh),
-                     db_texts_by(arena, items, count, attached_of), db_texts_by(arena, items, count, keyed_of)),
-             &rows, &sent_count, reterr));
+    TRY(call(context, group_args(arena, items, count, nowait, list), &rows, &sent_count, reterr));
     sent = rows;
-    if (fresh && sent_count == 1 && sent[0].ord == 0) { /* all are new */
+    if (sent_count == 1 && sent[0].ord == 0) { /* all are new */
         for (int i = 0; i < count; i++)
             verdict_take(items[i], &sent[0]);
         return OK;

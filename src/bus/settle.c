@@ -87,21 +87,6 @@ static DbArg delays_arg(Arena *arena, SettleItem *const *items, int count)
     return any ? db_texts(arena, texts, count) : db_null();
 }
 
-/* The domains, or the command ids, of what callers believe they settle. */
-static DbArg names_arg(Arena *arena, SettleItem *const *items, int count, bool command_ids)
-{
-    const char **texts = arena_array(arena, const char *, count);
-    bool         any   = false;
-
-    for (int i = 0; i < count; i++) {
-        texts[i] = command_ids ? items[i]->command_id : items[i]->domain;
-        any |= texts[i] != NULL;
-    }
-    if (!any)
-        return db_null();
-    return command_ids ? db_uuids(arena, texts, count) : db_texts(arena, texts, count);
-}
-
 /* Not one of them: no such command, and there never was. */
 static const char *status_of(const char *status)
 {
@@ -129,8 +114,8 @@ static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, boo
     ret_list[3] = results_arg(arena, items, count);
     ret_list[4] = errors_arg(arena, items, count);
     ret_list[5] = delays_arg(arena, items, count);
-    ret_list[6] = names_arg(arena, items, count, false);
-    ret_list[7] = names_arg(arena, items, count, true);
+    ret_list[6] = db_texts_at(arena, items, count, offsetof(SettleItem, domain));
+    ret_list[7] = db_uuids_at(arena, items, count, offsetof(SettleItem, command_id));
     ret_list[8] = db_bool(nowait);
     return (DbArgs){ret_list, SETTLE_ARGS};
 }

@@ -112,7 +112,7 @@ static ErrorCode post(Call *call, WalletItem *item, Error *reterr)
 
     TRY(item_complete(call, item, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    code = wallet_post(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr);
+    code = wallet_post(app->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, items, 1, reterr);
     return code == OK ? item_print(call, item, reterr) : key_print(call, item, code, reterr);
 }
 
@@ -235,7 +235,7 @@ ErrorCode command_wallet_create(Call *call, Error *reterr)
     if (call_flag(call, "--txn-id")) /* without, the wallet is its own key */
         TRY(key_read(call, &wallet.txn_id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(wallet_open(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &wallet, reterr));
+    TRY(wallet_open(app->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, &wallet, reterr));
     wallet_print(call, &wallet);
     return OK;
 }

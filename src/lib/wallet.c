@@ -157,7 +157,7 @@ PawlStatus pawl_wallet_open(Pawl *pawl, const PawlWallet *given, int timeout_ms,
     if (ret_is_new)
         *ret_is_new = false;
     if (code == OK)
-        code = wallet_open(pawl->pool, library_deadline(timeout_ms), arena, &wallet, &why);
+        code = wallet_open(pawl->pool, library_deadline(timeout_ms), WALLET_LOCK_WAIT, arena, &wallet, &why);
     if (code == OK && ret_is_new)
         *ret_is_new = wallet.is_new;
     return library_answer(code, &why, error);

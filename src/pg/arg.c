@@ -31,14 +31,6 @@ DbArg db_i64(int64_t value)
     return arg;
 }
 
-DbArg db_real(double value)
-{
-    DbArg arg = {.type = OID_FLOAT8};
-
-    snprintf(arg.digits, sizeof arg.digits, "%.17g", value);
-    return arg;
-}
-
 DbArg db_bool(bool value)
 {
     return (DbArg){.type = OID_BOOL, .text = value ? "t" : "f"};
@@ -235,22 +227,30 @@ DbArg db_uuids(Arena *arena, const char *const *values, int count)
     return array.arg;
 }
 
-const char *const *db_texts_of(Arena *arena, const void *items, int count, DbTextOf *text_of)
+/* NULL: all are. */
+static const char *const *texts_of(Arena *arena, const void *items, int count, size_t offset)
 {
-    const void *const *list  = items;
+    const char *const *list  = items;
     const char       **texts = arena_array(arena, const char *, count);
     bool               any   = false;
 
     for (int i = 0; i < count; i++) {
-        texts[i] = text_of(list[i]);
+        memcpy(&texts[i], list[i] + offset, sizeof texts[i]);
         any |= texts[i] != NULL;
     }
     return any ? texts : NULL;
 }
 
-DbArg db_texts_by(Arena *arena, const void *items, int count, DbTextOf *text_of)
+DbArg db_texts_at(Arena *arena, const void *items, int count, size_t offset)
 {
-    const char *const *texts = db_texts_of(arena, items, count, text_of);
+    const char *const *texts = texts_of(arena, items, count, offset);
 
     return texts ? db_texts(arena, texts, count) : db_null();
+}
+
+DbArg db_uuids_at(Arena *arena, const void *items, int count, size_t offset)
+{
+    const char *const *texts = texts_of(arena, items, count, offset);
+
+    return texts ? db_uuids(arena, texts, count) : db_null();
 }

@@ -32,7 +32,6 @@ typedef struct {
 
 DbArg db_i32(int32_t value);
 DbArg db_i64(int64_t value);
-DbArg db_real(double value);
 DbArg db_bool(bool value);
 DbArg db_text(const char *value); /* borrowed; NULL is SQL null; so for the next three */
 DbArg db_uuid(const char *value);
@@ -45,10 +44,9 @@ DbArg db_i64s(Arena *arena, const int64_t *values, int count);
 DbArg db_texts(Arena *arena, const char *const *values, int count);
 DbArg db_uuids(Arena *arena, const char *const *values, int count);
 DbArg db_jsonbs(Arena *arena, const char *const *values, int count);
-/* One text of each item, by a function; NULL or SQL null if no item has one. items: an array of pointers. */
-typedef const char *DbTextOf(const void *item);
-const char *const  *db_texts_of(Arena *arena, const void *items, int count, DbTextOf *text_of);
-DbArg               db_texts_by(Arena *arena, const void *items, int count, DbTextOf *text_of);
+/* The same of the texts (const char *) at this offset of each item; SQL null if no item has one. items: an array of pointers. */
+DbArg db_texts_at(Arena *arena, const void *items, int count, size_t offset);
+DbArg db_uuids_at(Arena *arena, const void *items, int count, size_t offset);
 #define DB_ARGS(...) ((DbArgs){(const DbArg[]){__VA_ARGS__}, (int)COUNT(((const DbArg[]){__VA_ARGS__}))})
 #define DB_NONE      ((DbArgs){NULL, 0})
 #define DB_ARGS_MAX  32

@@ -79,7 +79,7 @@ static ErrorCode posts_run_unlocked(Ledger *ledger, LedgerPost **posts, WalletIt
 
     if (reterr)
         *reterr = (Error){0};
-    TRY(wallet_post_unlocked(ledger->pool, deadline, arena, items, count, reterr));
+    TRY(wallet_post(ledger->pool, deadline, WALLET_LOCK_SKIP, arena, items, count, reterr));
     for (int i = 0; i < count; i++) {
         posts[i]->skipped = wallet_is_locked(items[i]);
         if (posts[i]->skipped)
@@ -102,7 +102,7 @@ static ErrorCode posts_run(void *context, void **posts, int count, Deadline dead
         return OK;
     for (int i = 0; i < count; i++)
         items[i] = chosen[i]->item;
-    code = wallet_post_nowait(ledger->pool, deadline, arena, items, count, reterr);
+    code = wallet_post(ledger->pool, deadline, WALLET_LOCK_BRIEFLY, arena, items, count, reterr);
     if (code != OK && error_is_lock(reterr))
         code = posts_run_unlocked(ledger, chosen, items, count, deadline, reterr);
     else

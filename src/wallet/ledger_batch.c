@@ -8,7 +8,6 @@
 
 #include "sql.h"
 
-#define BATCH_LOCK_MS 100 /* as single operations: WALLET_NOWAIT_MS */
 
 static bool batch_is_locked(const LedgerMany *batch, Mono since)
 {
@@ -47,7 +46,7 @@ static ErrorCode batch_run(LockCall *call, Error *reterr)
 
     if (batch_is_locked(batch, call->queued_at))
         return batch_defer(reterr);
-    ErrorCode code = wallet_post_many(batch->ledger->pool, call->deadline, BATCH_LOCK_MS, batch->arena, batch->items,
+    ErrorCode code = wallet_post_many(batch->ledger->pool, call->deadline, WALLET_LOCK_MS, batch->arena, batch->items,
                                       batch->count, batch->atomic, &batch->refused, reterr);
     if (code == OK || !error_is_lock(reterr))
         return code;

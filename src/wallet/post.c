@@ -15,6 +15,7 @@
 #define BYTES_FACTOR 8
 #define REQUEST_MAX  ((size_t)4 * WALLET_METADATA_MAX)
 #define AMOUNTS_MAX  ((size_t)WALLET_BATCH_MAX * 20)
+#define POST_ARGS    10 /* of sql_wallet_post */
 
 #define VERDICT_COLUMNS(X, T)             \
     X(T, int32_t, DB_I32, ord)            \
@@ -39,7 +40,7 @@ typedef struct {
 } VerdictRow;
 DB_SHAPE(verdict, VerdictRow, VERDICT_COLUMNS);
 
-/* A refusal's SQLSTATE gives it its code, status and type: see the table in base/error.c. */
+/* A refusal's SQLSTATE gives it its code, status and type: see the table in module.c. */
 static const struct {
     const char *refusal, *sqlstate;
 } refusals[] = {
@@ -60,41 +61,9 @@ static const struct {
 
 /* ---- arrays ---- */
 
-static const char *kind_of(const void *any)
-{
-    const WalletItem *item = any;
-
-    return wallet_kind_names[item->kind];
-}
-static const char *txn_id_of(const void *any)
-{
-    const WalletItem *item = any;
-
-    return item->txn_id;
-}
-static const char *owner_of(const void *any)
-{
-    const WalletItem *item = any;
-
-    return item->owner;
-}
-static const char *other_of(const void *any)
-{
-    const WalletItem *item = any;
-
-    return item->other;
-}
-static const char *ref_of(const void *any)
-{
-    const WalletItem *item = any;
-
-    return item->ref;
-}
 /* The usual one is left out; where there is a ref it is asked for, not chosen. */
-static const char *asset_of(const void *any)
+static const char *asset_of(const WalletItem *item)
 {
-    const WalletItem *item = any;
-
     return item->asset && (item->ref || strcmp(item->asset, WALLET_ASSET_DEFAULT) != 0) ? item->asset : NULL;
 }
 
@@ -147,13 +116,6 @@ static DbArg requests_arg(Arena *arena, WalletItem *const *items, int count)
         any |= texts[i] != NULL;
     }
     return any ? db_jsonbs(arena, texts, count) : db_null();
-}
-
-static DbArg refs_arg(Arena *arena, WalletItem *const *items, int count)
-{
-    const char *const *texts = db_texts_of(arena, items, count, ref_of);
-
-    return texts ? db_uuids(arena, texts, count) : db_null();
 }
 
 /* ---- verdicts ---- */
@@ -232,57 +194,66 @@ static ErrorCode rows_take(WalletItem **items, int count, const VerdictRow *rows
 
 /* ---- posting ---- */
 
-/* lock_ms: text; NULL: the session's lock_timeout. One transfer has a statement of its own, without arrays. */
-#define POST_ARGS(arena, items, count, lock_ms)                                                     \
-    DB_ARGS(db_texts_by(arena, items, count, kind_of),                                              \
-            db_uuids(arena, db_texts_of(arena, items, count, txn_id_of), count),                    \
-            db_texts_by(arena, items, count, owner_of), amounts_arg(arena, items, count),           \
-            db_texts_by(arena, items, count, other_of), db_texts_by(arena, items, count, asset_of), \
-            refs_arg(arena, items, count), requests_arg(arena, items, count), db_text(lock_ms))
-
-#define TRANSFER_ARGS(arena, item, lock_ms)                                                                  \
-    DB_ARGS(db_uuid((item)->txn_id), db_text((item)->owner), db_i64((item)->amount), db_text((item)->other), \
-            db_text(asset_of(item)), db_jsonb(request_of(arena, item)), db_text(lock_ms))
-
-static ErrorCode call_post(Pool *pool, const TxOptions *options, const char *sql, WalletItem **items, int count,
-                           const char *lock_ms, Error *reterr)
+static DbArg lock_arg(WalletLock lock)
 {
-    void *rows;
-    int   row_count;
+    return lock == WALLET_LOCK_WAIT ? db_null() : db_i32(WALLET_LOCK_MS);
+}
 
-    if (sql == sql_wallet_post && count == 1 && items[0]->kind == WALLET_TRANSFER)
-        TRY(db_call_many(pool, options, sql_wallet_post_transfer, TRANSFER_ARGS(options->arena, items[0], lock_ms),
-                         &verdict_shape, &rows, &row_count, reterr));
+static DbArgs post_args(Arena *arena, WalletItem *const *items, int count, WalletLock lock, DbArg *ret_list)
+{
+    const char **kinds  = arena_array(arena, const char *, count);
+    const char **assets = arena_array(arena, const char *, count);
+    bool         any    = false;
+
+    for (int i = 0; i < count; i++) {
+        kinds[i]  = wallet_kind_names[items[i]->kind];
+        assets[i] = asset_of(items[i]);
+        any |= assets[i] != NULL;
+    }
+    ret_list[0] = db_texts(arena, kinds, count);
+    ret_list[1] = db_uuids_at(arena, items, count, offsetof(WalletItem, txn_id));
+    ret_list[2] = db_texts_at(arena, items, count, offsetof(WalletItem, owner));
+    ret_list[3] = amounts_arg(arena, items, count);
+    ret_list[4] = db_texts_at(arena, items, count, offsetof(WalletItem, other));
+    ret_list[5] = any ? db_texts(arena, assets, count) : db_null();
+    ret_list[6] = db_uuids_at(arena, items, count, offsetof(WalletItem, ref));
+    ret_list[7] = requests_arg(arena, items, count);
+    ret_list[8] = lock_arg(lock);
+    ret_list[9] = db_bool(lock == WALLET_LOCK_SKIP);
+    return (DbArgs){ret_list, POST_ARGS};
+}
+
+/* One transfer has a statement without arrays; see sql/wallet/post_transfer.sql. */
+static ErrorCode call_transfer(Pool *pool, const TxOptions *options, const WalletItem *item, WalletLock lock,
+                               void **ret_rows, int *ret_count, Error *reterr)
+{
+    return db_call_many(pool, options, sql_wallet_post_transfer,
+                        DB_ARGS(db_uuid(item->txn_id), db_text(item->owner), db_i64(item->amount), db_text(item->other),
+                                db_text(asset_of(item)), db_jsonb(request_of(options->arena, item)), lock_arg(lock)),
+                        &verdict_shape, ret_rows, ret_count, reterr);
+}
+
+ErrorCode wallet_post(Pool *pool, Deadline deadline, WalletLock lock, Arena *arena, WalletItem **items, int count,
+                      Error *reterr)
+{
+    TxOptions options = {.name      = "wallet_post",
+                         .deadline  = deadline,
+                         .arena     = arena,
+                         .keyed     = true,
+                         .lock_once = lock != WALLET_LOCK_WAIT,
+                         .prepare   = true};
+    DbArg     list[POST_ARGS];
+    void     *rows;
+    int       row_count;
+
+    if (count == 1 && items[0]->kind == WALLET_TRANSFER && lock != WALLET_LOCK_SKIP)
+        TRY(call_transfer(pool, &options, items[0], lock, &rows, &row_count, reterr));
     else
-        TRY(db_call_many(pool, options, sql, POST_ARGS(options->arena, items, count, lock_ms), &verdict_shape, &rows,
-                         &row_count, reterr));
+        TRY(db_call_many(pool, &options, sql_wallet_post, post_args(arena, items, count, lock, list), &verdict_shape,
+                         &rows, &row_count, reterr));
     TRY(rows_take(items, count, rows, row_count, reterr));
     verdicts_count(items, count);
     return OK;
-}
-
-ErrorCode wallet_post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
-{
-    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
-
-    return call_post(pool, &options, sql_wallet_post, items, count, NULL, reterr);
-}
-
-ErrorCode wallet_post_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
-{
-    TxOptions options = {
-        .name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true, .prepare = true};
-
-    return call_post(pool, &options, sql_wallet_post, items, count, WALLET_NOWAIT_MS, reterr);
-}
-
-ErrorCode wallet_post_unlocked(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
-                               Error *reterr)
-{
-    TxOptions options = {
-        .name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true, .prepare = true};
-
-    return call_post(pool, &options, sql_wallet_post_nowait, items, count, WALLET_NOWAIT_MS, reterr);
 }
 
 bool wallet_is_locked(const WalletItem *item)
@@ -292,11 +263,12 @@ bool wallet_is_locked(const WalletItem *item)
 
 ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr)
 {
+    DbArg list[POST_ARGS];
     void *rows;
     int   row_count;
 
-    TRY(db_many(tx, sql_wallet_post, POST_ARGS(tx->arena, items, count, NULL), &verdict_shape, &rows, &row_count,
-                reterr));
+    TRY(db_many(tx, sql_wallet_post, post_args(tx->arena, items, count, WALLET_LOCK_WAIT, list), &verdict_shape, &rows,
+                &row_count, reterr));
     return rows_take(items, count, rows, row_count, reterr);
 }
 
@@ -441,6 +413,7 @@ ErrorCode wallet_post_many(Pool *pool, Deadline deadline, int lock_ms, Arena *ar
                          .arena    = arena,
                          .keyed    = true,
                          .prepare  = true};
+    DbArg     list[POST_ARGS];
     Many      many    = {.items = items, .count = count, .atomic = atomic, .refused = -1};
     ErrorCode code;
 
@@ -454,7 +427,7 @@ ErrorCode wallet_post_many(Pool *pool, Deadline deadline, int lock_ms, Arena *ar
     int *first       = arena_array(arena, int, count);
     many.first_count = firsts_find(arena, items, count, many.firsts, first);
     many.first       = first;
-    many.args        = POST_ARGS(arena, many.firsts, many.first_count, NULL);
+    many.args        = post_args(arena, many.firsts, many.first_count, WALLET_LOCK_WAIT, list);
     code             = tx_run(pool, &options, many_post, &many, reterr);
     *ret_refused     = many.refused;
     if (code == OK)

@@ -50,19 +50,13 @@ size_t wallet_weigh(const WalletItem *item);
 
 /* Posts all items in one transaction, in order; each gets a verdict. The return value is about the transaction. Every item must have been
  * checked. A repeated key splits the call into parts in SQL: only for few items. */
-must_check ErrorCode wallet_post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
-                                 Error *reterr);
-/* Waits for a lock for at most WALLET_NOWAIT_MS: ERR_BUSY with 55P03, after a single try. */
-must_check ErrorCode wallet_post_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
-                                        Error *reterr);
-/* Leaves out operations on wallets that another transaction has locked, and writes nothing for them: wallet_is_locked() is true of
- * them, and posted_owner is the owner of that wallet. */
-must_check ErrorCode wallet_post_unlocked(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
-                                          Error *reterr);
-bool                 wallet_is_locked(const WalletItem *item);
-/* As wallet_post(), in the caller's transaction; result texts live in its arena. */
+must_check ErrorCode wallet_post(Pool *pool, Deadline deadline, WalletLock lock, Arena *arena, WalletItem **items,
+                                 int count, Error *reterr);
+/* WALLET_LOCK_SKIP left it out: nothing was written, and posted_owner is the owner of the locked wallet. */
+bool wallet_is_locked(const WalletItem *item);
+/* As wallet_post() with WALLET_LOCK_WAIT, in the caller's transaction; result texts live in its arena. */
 must_check ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr);
-/* As wallet_post(), for up to WALLET_BATCH_MAX items. A repeated key is compared here: its later items get the verdict of the first.
+/* As wallet_post() with WALLET_LOCK_WAIT, for up to WALLET_BATCH_MAX items. A repeated key is compared here: its later items get the verdict of the first.
  * atomic: all or none. If one is refused, none is posted and no refusal is kept: *ret_refused is the position of the first, refused items
  * have their own error, and the others one that names that item. -1: all were posted. lock_ms: how long a locked wallet is waited for, then
  * ERR_BUSY with 55P03; 0: until the deadline. */

@@ -3,6 +3,7 @@
  */
 #include "wallet/wallet.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,18 +167,20 @@ static ErrorCode open_check(const WalletNew *wallet, Error *reterr)
 }
 
 /* lock_ms: text, NULL for as long as it takes. */
-static ErrorCode open_run(Pool *pool, const TxOptions *options, WalletNew *wallet, const char *lock_ms, Error *reterr)
+ErrorCode wallet_open(Pool *pool, Deadline deadline, WalletLock lock, Arena *arena, WalletNew *wallet, Error *reterr)
 {
-    const char *asset = wallet->asset ? wallet->asset : WALLET_ASSET_DEFAULT;
-    Error       error = {0};
+    const char *asset   = wallet->asset ? wallet->asset : WALLET_ASSET_DEFAULT;
+    TxOptions   options = {.name = "wallet_open", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = lock};
+    Error       error   = {0};
     Opened      opened;
     ErrorCode   code;
 
+    assert(lock != WALLET_LOCK_SKIP);
     TRY(open_check(wallet, reterr));
-    code = db_call(pool, options, sql_wallet_open,
+    code = db_call(pool, &options, sql_wallet_open,
                    DB_ARGS(db_text(wallet->owner), db_text(asset),
                            wallet->floor || wallet->has_floor ? db_i64(wallet->floor) : db_null(),
-                           db_jsonb(wallet->metadata), db_uuid(wallet->txn_id), db_text(lock_ms)),
+                           db_jsonb(wallet->metadata), db_uuid(wallet->txn_id), lock ? db_i32(WALLET_LOCK_MS) : db_null()),
                    &opened_shape, &opened, &error);
     if (code == ERR_CONFLICT)
         return fail(reterr, ERR_KEY_REUSED, "txn_id %s was used before for another operation", wallet->txn_id);
@@ -194,20 +197,6 @@ static ErrorCode open_run(Pool *pool, const TxOptions *options, WalletNew *walle
     wallet->created_at  = opened.created_at;
     wallet->balance_now = opened.balance_now;
     return OK;
-}
-
-ErrorCode wallet_open(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr)
-{
-    TxOptions options = {.name = "wallet_open", .deadline = deadline, .arena = arena, .keyed = true};
-
-    return open_run(pool, &options, wallet, NULL, reterr);
-}
-
-ErrorCode wallet_open_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr)
-{
-    TxOptions options = {.name = "wallet_open", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
-
-    return open_run(pool, &options, wallet, WALLET_NOWAIT_MS, reterr);
 }
 
 /* ---- reading ---- */

@@ -25,7 +25,11 @@
 #define WALLET_METADATA_MAX  65536
 #define WALLET_ASSET_DEFAULT "CREDIT"
 #define WALLET_SYSTEM        "@system"
-#define WALLET_NOWAIT_MS     "100" /* for a lock: far more than a shared batch takes */
+#define WALLET_LOCK_MS       100 /* far longer than a shared batch keeps a lock */
+
+/* What a call does about a lock that another transaction holds: waits until its deadline; waits at most WALLET_LOCK_MS, then ERR_BUSY with
+ * 55P03 after a single try; or leaves out the operations on that wallet, and waits only for what is not a wallet, as BRIEFLY. */
+typedef enum { WALLET_LOCK_WAIT, WALLET_LOCK_BRIEFLY, WALLET_LOCK_SKIP } WalletLock;
 
 /* ---- names; ERR_INVALID begins with the field ---- */
 
@@ -54,11 +58,10 @@ typedef struct {
     int64_t balance_now; /* 0 when new */
 } WalletNew;
 
-/* ERR_KEY_REUSED: it was opened with another floor or metadata than given, or the key was used for something else. */
-must_check ErrorCode wallet_open(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr);
-/* The same, but it waits at most WALLET_NOWAIT_MS for another transaction that opens the same wallet or asset: then ERR_BUSY with
- * 55P03, after a single try. For callers that share connections with others. */
-must_check ErrorCode wallet_open_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr);
+/* ERR_KEY_REUSED: it was opened with another floor or metadata than given, or the key was used for something else. lock: WAIT or BRIEFLY,
+ * for another transaction that opens the same wallet or asset. */
+must_check ErrorCode wallet_open(Pool *pool, Deadline deadline, WalletLock lock, Arena *arena, WalletNew *wallet,
+                                 Error *reterr);
 
 /* ---- reading ---- */
 

@@ -145,8 +145,8 @@ def a_repeat_of_a_key_in_an_open_transaction_holds_up_no_neighbour():
         holder.do("begin")
         assert holder.do(one("spend", "w1", 5, key=key)) == ["|t"]
         session.do("set lock_timeout = '2s'")
-        three = (f"select p.ord, p.refusal, p.is_new from wallet.post_nowait(array['spend', 'spend', 'transfer', 'spend'], array['{key}', "
-                 f"'{new_key()}', '{new_key()}', '{new_key()}']::uuid[], array['w1', 'w2', 'w2', 'w1'], array[5, 5, 5, 5], array[null, null, 'w3', null]) p")
+        three = (f"select p.ord, p.refusal, p.is_new from wallet.post(array['spend', 'spend', 'transfer', 'spend'], array['{key}', "
+                 f"'{new_key()}', '{new_key()}', '{new_key()}']::uuid[], array['w1', 'w2', 'w2', 'w1'], array[5, 5, 5, 5], array[null, null, 'w3', null], p_skip_locked => true) p")
         assert session.do(three) == ["1|busy|f", "2||t", "3||t", "4|busy|f"]
         holder.do("commit")
         assert session.do(three) == ["1||f", "2||f", "3||f", "4||t"], "nothing is kept of what was busy"

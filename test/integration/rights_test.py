@@ -177,7 +177,6 @@ wallet.statement         reader poster
 wallet.transaction       reader poster
 wallet.open              poster
 wallet.post              poster
-wallet.post_nowait       poster
 wallet.post_transfer     poster
 wallet.treasury          treasurer
 wallet.emit_to           admin

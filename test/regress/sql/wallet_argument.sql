@@ -44,7 +44,7 @@ select * from wallet.post(array['topup', 'topup'], array[k(10), k(11)], array['a
 select * from wallet.post(array['topup', 'topup'], array[k(10), k(11)], array['ann', 'bob'], array[1, 2], p_requests => '{}');
 select * from wallet.post(null, array[k(10)], array['ann'], array[1]);
 select * from wallet.post(array['topup'], null, array['ann'], array[1]);
-select * from wallet.post_nowait(array['topup', 'topup'], array[k(10), k(11)], '[2:3]={ann,bob}', array[1, 2]);
+select * from wallet.post(array['topup', 'topup'], array[k(10), k(11)], '[2:3]={ann,bob}', array[1, 2], p_skip_locked => true);
 select * from wallet.open('[0:1]={dan,eve}');
 select * from wallet.open(array['dan', 'eve'], p_floors => '[0:1]={0,0}');
 select * from wallet.open(null);

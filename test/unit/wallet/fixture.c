@@ -47,7 +47,7 @@ void ledger_fixture_open(LedgerFixture *fixture, const char *owner, int64_t bala
     WalletItem topup  = {.kind = WALLET_TOPUP, .owner = owner, .amount = balance};
     Error      error  = {0};
 
-    assert_ok(wallet_open(fixture->pool, soon(), fixture->arena, &wallet, &error));
+    assert_ok(wallet_open(fixture->pool, soon(), WALLET_LOCK_WAIT, fixture->arena, &wallet, &error));
     if (balance > 0)
         assert_int_equal(ledger_fixture_post(fixture, &topup), OK);
 }
@@ -59,7 +59,7 @@ ErrorCode ledger_fixture_post(LedgerFixture *fixture, WalletItem *item)
     if (!item->txn_id)
         item->txn_id = ledger_fixture_key(fixture);
     assert_ok(wallet_check(item, &error));
-    assert_ok(wallet_post(fixture->pool, soon(), fixture->arena, &item, 1, &error));
+    assert_ok(wallet_post(fixture->pool, soon(), WALLET_LOCK_WAIT, fixture->arena, &item, 1, &error));
     return item->code;
 }
 

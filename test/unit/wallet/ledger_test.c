@@ -54,7 +54,7 @@ TEST(ledger_read_finds_wallets_and_names_those_that_are_missing)
     Error     error = {0};
 
     ledger_fixture_open(fixture, "ann", 10);
-    assert_ok(wallet_open(fixture->pool, soon(), fixture->arena, &euro, &error));
+    assert_ok(wallet_open(fixture->pool, soon(), WALLET_LOCK_WAIT, fixture->arena, &euro, &error));
     assert_ok(ledger_get(ledger, soon(), fixture->arena, "ann", NULL, &wallet, &error));
     assert_int_equal(wallet.balance, 10);
     assert_null(wallet.metadata);

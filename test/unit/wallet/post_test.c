@@ -274,7 +274,7 @@ TEST(wallet_post_many_refuses_what_is_too_much)
     assert_contains(error.text, "too large");
 }
 
-TEST(wallet_post_unlocked_leaves_out_what_is_locked_and_names_the_wallet)
+TEST(wallet_post_that_skips_leaves_out_what_is_locked_and_names_the_wallet)
 {
     scoped(ledger_fixture_free) LedgerFixture *fixture = ledger_fixture_new(4);
     WalletItem                                 there   = ledger_fixture_transfer("bob", "ann", 1),
@@ -287,7 +287,7 @@ TEST(wallet_post_unlocked_leaves_out_what_is_locked_and_names_the_wallet)
     there.txn_id = ledger_fixture_key(fixture);
     here.txn_id  = ledger_fixture_key(fixture);
     database_exec(fixture->db, "begin; select from wallet.wallet where owner = 'ann' for update");
-    assert_ok(wallet_post_unlocked(fixture->pool, soon(), fixture->arena, items, 2, &error));
+    assert_ok(wallet_post(fixture->pool, soon(), WALLET_LOCK_SKIP, fixture->arena, items, 2, &error));
     assert_true(wallet_is_locked(&there));
     assert_string_equal(there.posted_owner, "ann");
     assert_contains(there.error.text, "the wallet of \"ann\" is locked by another transaction");
@@ -295,7 +295,7 @@ TEST(wallet_post_unlocked_leaves_out_what_is_locked_and_names_the_wallet)
     assert_int_equal(here.code, OK);
     assert_int_equal(here.balance, 8);
     database_exec(fixture->db, "rollback");
-    assert_ok(wallet_post_unlocked(fixture->pool, soon(), fixture->arena, items, 2, &error));
+    assert_ok(wallet_post(fixture->pool, soon(), WALLET_LOCK_SKIP, fixture->arena, items, 2, &error));
     assert_int_equal(there.code, OK);
     assert_false(there.replayed);
     assert_true(here.replayed);

@@ -13,14 +13,14 @@ TEST(wallet_open_twice_is_one_wallet)
     WalletNew first = {.owner = "ann", .floor = -5, .metadata = "{\"a\": 1}"}, again = first, other = first;
     Error     error = {0};
 
-    assert_ok(wallet_open(fixture->pool, soon(), fixture->arena, &first, &error));
+    assert_ok(wallet_open(fixture->pool, soon(), WALLET_LOCK_WAIT, fixture->arena, &first, &error));
     assert_true(first.is_new);
     again.metadata = "{ \"a\" : 1 }";
-    assert_ok(wallet_open(fixture->pool, soon(), fixture->arena, &again, &error));
+    assert_ok(wallet_open(fixture->pool, soon(), WALLET_LOCK_WAIT, fixture->arena, &again, &error));
     assert_false(again.is_new);
     assert_int_equal(again.created_at, first.created_at);
     other.floor = -6;
-    assert_code(ERR_KEY_REUSED, wallet_open(fixture->pool, soon(), fixture->arena, &other, &error));
+    assert_code(ERR_KEY_REUSED, wallet_open(fixture->pool, soon(), WALLET_LOCK_WAIT, fixture->arena, &other, &error));
     assert_contains(error.text, "floor");
     assert_int_equal(database_get_i64(fixture->db, "select count(*) from wallet.wallet where owner = 'ann'"), 1);
 }
@@ -32,8 +32,8 @@ TEST(wallet_open_refuses_a_key_that_was_used_for_another_operation)
     Error                                      error = {0};
 
     ann.txn_id = bob.txn_id = ledger_fixture_key(fixture);
-    assert_ok(wallet_open(fixture->pool, soon(), fixture->arena, &ann, &error));
-    assert_code(ERR_KEY_REUSED, wallet_open(fixture->pool, soon(), fixture->arena, &bob, &error));
+    assert_ok(wallet_open(fixture->pool, soon(), WALLET_LOCK_WAIT, fixture->arena, &ann, &error));
+    assert_code(ERR_KEY_REUSED, wallet_open(fixture->pool, soon(), WALLET_LOCK_WAIT, fixture->arena, &bob, &error));
     assert_contains(error.text, ann.txn_id);
     assert_int_equal(database_get_i64(fixture->db, "select count(*) from wallet.wallet where owner = 'bob'"), 0);
 }
@@ -64,7 +64,7 @@ TEST(wallet_check_metadata_measures_numbers_as_they_are_written_out)
     for (size_t i = 0; i < COUNT(rows); i++) {
         WalletNew wallet = {.owner = arena_print(fixture->arena, "w%zu", i), .metadata = rows[i].metadata};
         Error     error  = {0};
-        ErrorCode code   = wallet_open(fixture->pool, soon(), fixture->arena, &wallet, &error);
+        ErrorCode code   = wallet_open(fixture->pool, soon(), WALLET_LOCK_WAIT, fixture->arena, &wallet, &error);
 
         if ((code == OK) != rows[i].is_good)
             print_error("%s: %s\n", rows[i].metadata, error.text);
