@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/metric.h"
 #include "base/sync.h"
@@ -14,7 +15,7 @@
 
 struct MetricSeries {
     const MetricTable      *table;
-    uint32_t                hash; /* of the value: a list of a hundred domains is searched for each activation */
+    uint64_t                hash; /* of the value: a list of a hundred domains is searched for each activation */
     char                   *value;
     Metric                 *metrics; /* as many as the table has */
     _Atomic(MetricSeries *) next;
@@ -23,19 +24,9 @@ struct MetricSeries {
 static _Atomic(MetricSeries *) first;
 static pthread_mutex_t         append_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the end of the list */
 
-/* FNV-1a. */
-static uint32_t hash_of(const char *text)
-{
-    uint32_t hash = 2166136261u;
-
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 16777619u;
-    return hash;
-}
-
 static MetricSeries *series_find(const MetricTable *table, const char *value, int *ret_count)
 {
-    uint32_t hash = hash_of(value);
+    uint64_t hash = hash_text(value);
 
     *ret_count = 0;
     for (MetricSeries *series = atomic_load(&first); series; series = atomic_load(&series->next)) {
@@ -54,7 +45,7 @@ static MetricSeries *series_append(const MetricTable *table, const char *value)
     _Atomic(MetricSeries *) *end    = &first;
 
     series->table   = table;
-    series->hash    = hash_of(value);
+    series->hash    = hash_text(value);
     series->metrics = memory_new(table->count, sizeof *series->metrics);
     for (size_t i = 0; i < table->count; i++)
         series->metrics[i].row = table->metrics[i].row;

@@ -13,6 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+
 #define SOCKET_NAME    "/.s.PGSQL.5432"
 #define SOCKET_DIR_MAX (sizeof((struct sockaddr_un *)0)->sun_path - sizeof SOCKET_NAME)
 #define NEW_DATA       "data.new-"
@@ -32,16 +34,6 @@ static ErrorCode account_choose(Arena *arena, Account *ret_account, Error *reter
     *ret_account = root ? (Account){entry.pw_uid, entry.pw_gid, "postgres"}
                         : (Account){geteuid(), getegid(), found ? entry.pw_name : "?"};
     return OK;
-}
-
-/* FNV-1a: distinguishes homes in a folder's name; it protects nothing. */
-static uint64_t path_hash(const char *path)
-{
-    uint64_t hash = 14695981039346656037ULL;
-
-    for (; *path; path++)
-        hash = (hash ^ (unsigned char)*path) * 1099511628211ULL;
-    return hash;
 }
 
 /* Short enough for a socket address, and without characters that mean something in a URL or in postgresql.conf. */
@@ -75,7 +67,7 @@ ErrorCode cluster_home_name(const char *path, Arena *arena, ClusterHome *ret_hom
 
     TRY(account_choose(arena, &account, reterr));
     if (!fits)
-        run = arena_print(arena, "/tmp/pawl-%u-%016" PRIx64, (unsigned)account.uid, path_hash(home));
+        run = arena_print(arena, "/tmp/pawl-%u-%016" PRIx64, (unsigned)account.uid, hash_text(home));
     *ret_home = (ClusterHome){
         .account          = account,
         .home             = home,

@@ -15,16 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "pg/conn_internal.h"
-
-static uint64_t text_hash(const char *text)
-{
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash;
-}
 
 const Prepared *conn_prepared_find(Conn *conn, const char *sql, bool *ret_is_new)
 {
@@ -43,7 +35,7 @@ const Prepared *conn_prepared_find(Conn *conn, const char *sql, bool *ret_is_new
     conn->prepared_pending++;
     *ret_is_new = true;
     *added      = (Prepared){.sql = sql};
-    snprintf(added->name, sizeof added->name, "pawl_%016" PRIx64, text_hash(sql));
+    snprintf(added->name, sizeof added->name, "pawl_%016" PRIx64, hash_text(sql));
     return added;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "wallet/ledger_internal.h"
 
@@ -29,11 +30,11 @@ static int post_keys(const void *post, uint64_t *ret_keys)
     if (item->ref)
         return -1;
     if (item->owner)
-        ret_keys[count++] = locked_hash(item->owner);
+        ret_keys[count++] = hash_text(item->owner);
     if (item->other)
-        ret_keys[count++] = locked_hash(item->other);
+        ret_keys[count++] = hash_text(item->other);
     for (int i = 0; i < item->legs.count; i++)
-        ret_keys[count++] = locked_hash(item->legs.list[i].owner);
+        ret_keys[count++] = hash_text(item->legs.list[i].owner);
     return count;
 }
 static_assert(WALLET_LEGS_MAX + 2 <= COMBINER_KEYS_MAX, "an operation names at most so many wallets");

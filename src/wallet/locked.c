@@ -3,14 +3,7 @@
  */
 #include "wallet/locked.h"
 
-uint64_t locked_hash(const char *owner)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-
-    for (; *owner; owner++)
-        hash = (hash ^ (unsigned char)*owner) * 1099511628211u;
-    return hash;
-}
+#include "base/hash.h"
 
 /* Under the mutex: the place of this wallet, else where it would be put. */
 static int locked_place(const LockedWallets *locked, uint64_t owner)
@@ -31,7 +24,7 @@ void locked_add(LockedWallets *locked, const char *owner)
     if (!owner)
         return;
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&locked->mutex);
-    uint64_t                    hash  = locked_hash(owner);
+    uint64_t                    hash  = hash_text(owner);
     int                         place = locked_place(locked, hash);
 
     locked->list[place].owner = hash;
@@ -43,7 +36,7 @@ static bool owner_is_locked(const LockedWallets *locked, const char *owner, Mono
 {
     if (!owner)
         return false;
-    uint64_t hash  = locked_hash(owner);
+    uint64_t hash  = hash_text(owner);
     int      place = locked_place(locked, hash);
 
     return locked->list[place].owner == hash && locked->list[place].at.ns != 0 &&

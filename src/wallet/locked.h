@@ -23,9 +23,8 @@ typedef struct {
     } list[LOCKED_MAX];
 } LockedWallets;
 
-void     locked_init(LockedWallets *locked);
-void     locked_done(LockedWallets *locked);
-uint64_t locked_hash(const char *owner);
+void locked_init(LockedWallets *locked);
+void locked_done(LockedWallets *locked);
 /* owner NULL: nothing is added. */
 void locked_add(LockedWallets *locked, const char *owner);
 /* Was one of the item's wallets found locked at or after `since`? */
