@@ -1,25 +1,33 @@
 -- allocation.sql - the allocation lock: up to which value of a sequence is every transaction that allocated one decided?
 --
 -- Sequence values are allocated in order and committed in any order. A transaction takes the sequence's allocation lock before it
--- allocates (pawl.allocation_lock) and holds it until it has ended and its rows can be seen. So: read the last value, take a transaction
+-- allocates (pawl.command_allocation_lock, wallet.txn_allocation_lock) and holds it until it has ended and its rows can be seen. So: read the last value, take a transaction
 -- id, and once no holder of the lock has an older id (pawl.allocation_oldest), every value up to that one is decided and a new
 -- snapshot sees it. Transactions that never allocated do not count, however long they stay open.
 --
 -- The lock is ROW SHARE on an empty table of its own. That mode conflicts with EXCLUSIVE and ACCESS EXCLUSIVE only, which nothing
 -- here takes and no other role may take, so holders never wait, neither for each other nor for vacuum. Only the tables' owner may
 -- take it, so callers are security definer functions; an advisory lock could be held by any role.
--- p_line: 2 positions of the bus (pawl.command_seq), 3 transactions of the ledger (wallet.txn_seq).
 
-create or replace function pawl.allocation_lock (p_line integer)
+-- Before a value of pawl.command_seq is taken: positions of the bus.
+create or replace function pawl.command_allocation_lock ()
   returns void
   language plpgsql
 as $$
 begin
   perform pg_current_xact_id(); -- before the lock: a holder without an id would not be seen
-  case p_line
-    when 2 then lock table pawl.command_allocation in row share mode;
-    when 3 then lock table wallet.txn_allocation in row share mode;
-  end case;
+  lock table pawl.command_allocation in row share mode;
+end
+$$;
+
+-- Before a value of wallet.txn_seq is taken: numbers of the ledger's transactions.
+create or replace function wallet.txn_allocation_lock ()
+  returns void
+  language plpgsql
+as $$
+begin
+  perform pg_current_xact_id();
+  lock table wallet.txn_allocation in row share mode;
 end
 $$;
 
@@ -54,14 +62,12 @@ begin
 end
 $$;
 
--- The id of the oldest other transaction that holds the allocation lock; p_bound if none is older. What our own transaction has
--- allocated it can see.
-create or replace function pawl.allocation_oldest (p_line integer, p_bound bigint)
+-- The id of the oldest other transaction that holds the allocation lock, which is on p_table; p_bound if none is older. What our own
+-- transaction has allocated it can see.
+create or replace function pawl.allocation_oldest (p_table regclass, p_bound bigint)
   returns bigint
   language plpgsql
 as $$
-declare
-  v_table oid := case p_line when 2 then 'pawl.command_allocation'::regclass when 3 then 'wallet.txn_allocation'::regclass end;
 begin
   return (
     with held as materialized (
@@ -69,7 +75,7 @@ begin
     )
     select least(min(pawl.xid_full(t.transactionid, p_bound)), p_bound)
     from held d join held t on t.virtualtransaction = d.virtualtransaction
-    where d.locktype = 'relation' and d.relation = v_table and d.mode = 'RowShareLock'
+    where d.locktype = 'relation' and d.relation = p_table and d.mode = 'RowShareLock'
       and d.pid is distinct from pg_backend_pid() -- that of a prepared transaction is null
       and d.database = (select b.oid from pg_database b where b.datname = current_database())
       and t.locktype = 'transactionid' and t.mode = 'ExclusiveLock');

@@ -258,7 +258,7 @@ begin
   v_most := looked + p_most_ms * interval '1 ms';
   -- Not the snapshot's xmax: that is one more than the last id that has ended, and a transaction that is open may be above it.
   running := pawl.allocation_bound();
-  oldest := pawl.allocation_oldest(2, running);
+  oldest := pawl.allocation_oldest('pawl.command_allocation', running);
   v_ids := array(
     select d.id from pawl.delayed d where d.due >= p_due_since and d.due <= looked
     order by d.due limit p_limit for update skip locked);
@@ -331,7 +331,7 @@ declare
   v_inserted bigint;
   v_domains integer[];
 begin
-  perform pawl.allocation_lock(2);
+  perform pawl.command_allocation_lock();
   with due as (
     delete from pawl.delayed d where d.id = any (p_ids) returning d.*
   ), queued as (
@@ -372,7 +372,7 @@ begin
   if cardinality(v_exhausted) > 0 then
     perform pawl.give_up(v_exhausted, pawl.worker_lost_error());
   end if;
-  perform pawl.allocation_lock(2);
+  perform pawl.command_allocation_lock();
   with lost as (
     delete from pawl.lease l
     where l.id = any (p_ids) and l.attempt < l.max_attempts and not l.cancel
@@ -416,7 +416,7 @@ begin
   -- has ended before the snapshot of the scan.
   allocated := pawl.allocated();
   running := pawl.allocation_bound();
-  oldest := pawl.allocation_oldest(2, running);
+  oldest := pawl.allocation_oldest('pawl.command_allocation', running);
   select array(select (select r.pos
                        from pawl.ready r
                        where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_floors[p.priority + 1]
@@ -447,7 +447,7 @@ begin
           pawl.array_check('floors', p_floors, 10 * v_count, 'QU001');
   allocated := pawl.allocated(); -- in this order, as in pawl.decided_position
   running := pawl.allocation_bound();
-  oldest := pawl.allocation_oldest(2, running);
+  oldest := pawl.allocation_oldest('pawl.command_allocation', running);
   ready := array(
     select w.ord::integer
     from unnest(p_domains, p_types) with ordinality w (domain, types, ord)

@@ -245,7 +245,7 @@ declare
   v_domains integer[];
 begin
   perform pawl.attached_retried(p_ids);
-  perform pawl.allocation_lock(2);
+  perform pawl.command_allocation_lock();
   with taken as (
     delete from pawl.tsq t where t.id = any (p_ids) returning t.id, t.domain_id, t.attempt
   ), queued as (

@@ -97,7 +97,7 @@ declare
   v_now timestamptz;
   v_count bigint;
 begin
-  perform pawl.allocation_lock(2);
+  perform pawl.command_allocation_lock();
   v_now := pawl.now();
   with item as materialized (
     select c.id, c.domain_id, c.priority, c.max_attempts, c.due_at from pawl.command c where c.id = any (p_ids)

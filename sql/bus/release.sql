@@ -18,7 +18,7 @@ begin
   perform pawl.lease_check(p_ids, p_tokens);
   select h.ids, cardinality(h.canceled) into v_held, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;
   if v_held is not null then
-    perform pawl.allocation_lock(2);
+    perform pawl.command_allocation_lock();
     with released as (
       delete from pawl.lease l where l.id = any (v_held) returning l.*
     ), queued as (
@@ -59,7 +59,7 @@ begin
   perform pawl.delays_check(p_delays_ms, false);
   select h.ids, h.ords, cardinality(h.canceled) into v_held, v_ords, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;
   if v_held is not null then
-    perform pawl.allocation_lock(2);
+    perform pawl.command_allocation_lock();
     v_now := pawl.now(); -- under the lock: see pawl.requeue_due
     with item as (
       select u.id, p_delays_ms[u.ord] as delay_ms from unnest(v_held, v_ords) u (id, ord)

@@ -28,7 +28,7 @@ declare
   v_deleted bigint;
   v_inserted bigint;
 begin
-  perform pawl.allocation_lock(2);
+  perform pawl.command_allocation_lock();
   with taken as (
     delete from pawl.lease l where l.id = p_id returning l.*
   ), put as (

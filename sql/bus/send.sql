@@ -210,7 +210,7 @@ begin
     v_busy := nullif(coalesce(v_busy, '{}') || pawl.send_keys(p_nowait, p_domain, v_ids, p_keyed), '{}');
   end if;
 
-  perform pawl.allocation_lock(2);
+  perform pawl.command_allocation_lock();
   v_now := pawl.now(); -- under the lock: see pawl.requeue_due
   if v_is_held then
     v_made := '{}';

@@ -256,7 +256,7 @@ begin
     left join lateral (
       select pawl.process_is_met(u.id, u.waits_for) as is_met where u.verdict = 'WRITTEN' and u.wait is not null) m on true
     order by u.ord);
-  perform pawl.allocation_lock(2);
+  perform pawl.command_allocation_lock();
   v_now := pawl.now(); -- under the lock: see pawl.requeue_due
   with asleep as (
     select u.id, u.wait, u.waits_for, greatest(timestamptz 'epoch' + u.due_us * interval '1 us', v_now) as due, u.step

@@ -38,7 +38,7 @@ begin
 end
 $$;
 
--- Takes the allocation lock, as pawl.allocation_lock(3) does, without the plans that calling it would start. Returns the number before that of the
+-- Takes the allocation lock, as wallet.txn_allocation_lock() does, without the plans that calling it would start. Returns the number before that of the
 -- first transaction of a call: positions begin with 1.
 create or replace function wallet.txn_base ()
   returns bigint

@@ -44,7 +44,7 @@ declare
   v_now timestamptz := pawl.now();
   v_made integer[];
 begin
-  perform pawl.allocation_lock(3);
+  perform wallet.txn_allocation_lock();
   with item as materialized (
     select u.ord::integer, u.owner, u.asset_id, coalesce(u.stripe, 0) as stripe, u.floor, u.metadata, u.txn_id
     from unnest(p_owners, p_assets, p_stripes, p_floors, p_metadata, p_txn_ids)

@@ -97,7 +97,7 @@ declare
   -- In this order, for the reasons in base/allocation.sql.
   v_last bigint := (select case when s.is_called then s.last_value + 9999 else -1 end from wallet.txn_seq s);
   v_own bigint := pawl.allocation_bound();
-  v_oldest bigint := pawl.allocation_oldest(3, v_own);
+  v_oldest bigint := pawl.allocation_oldest('wallet.txn_allocation', v_own);
   v_mark wallet.seal_mark;
 begin
   if v_oldest >= v_own then

@@ -24,7 +24,7 @@ select * from held;
 select s.is_new from pawl.send('shop', array['t'], array['1']::jsonb[]) s;
 select o.is_new from wallet.open(array['ann']) o;
 select * from held;
-select pawl.allocation_oldest(2, 1e15::bigint) = 1e15::bigint as none_of_the_bus, pawl.allocation_oldest(3, 1e15::bigint) = 1e15::bigint as none_of_the_ledger;
+select pawl.allocation_oldest('pawl.command_allocation', 1e15::bigint) = 1e15::bigint as none_of_the_bus, pawl.allocation_oldest('wallet.txn_allocation', 1e15::bigint) = 1e15::bigint as none_of_the_ledger;
 commit;
 select * from held;
 
