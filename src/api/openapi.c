@@ -108,26 +108,13 @@ static bool is_first_of_path(const RouteTable *table, size_t row)
     return true;
 }
 
-/* OpenAPI has no {path*}: there it is a parameter like any other. */
-static void write_path_name(Writer *writer, const char *path)
-{
-    char   name[128];
-    size_t used = 0;
-
-    for (; *path && used + 1 < sizeof name; path++)
-        if (*path != '*')
-            name[used++] = *path;
-    name[used] = '\0';
-    writer_object(writer, name);
-}
-
 static void write_paths(Writer *writer, const RouteTable *table)
 {
     writer_object(writer, "paths");
     for (size_t row = 0; row < table->count; row++) {
         if (!is_first_of_path(table, row))
             continue;
-        write_path_name(writer, table->rows[row].path);
+        writer_object(writer, table->rows[row].path);
         for (size_t i = row; i < table->count; i++)
             if (strcmp(table->rows[i].path, table->rows[row].path) == 0)
                 write_operation(writer, &table->rows[i]);

@@ -1,7 +1,7 @@
 /*
  * asset.h - static responses, which do not change while the process runs: files in the binary, the OpenAPI document.
  *
- *     {HTTP_GET, "/assets/{path*}", api_assets, ...}
+ *     {HTTP_GET, "/assets/{path}", api_assets, ...}
  *     return assets_answer(&table, request_capture(request, "path"), request, response, reterr);
  *
  * Invariants

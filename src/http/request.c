@@ -236,11 +236,6 @@ const char *request_id(const Request *request)
     return request->id;
 }
 
-HttpMethod request_method(const Request *request)
-{
-    return request->method;
-}
-
 const char *request_path(const Request *request)
 {
     return request->head.target;
@@ -248,7 +243,7 @@ const char *request_path(const Request *request)
 
 const char *request_capture(const Request *request, const char *name)
 {
-    const char *value = route_capture(request->match.route, &request->path, name, request->arena);
+    const char *value = route_capture(request->match.route, &request->path, name);
 
     assert(value);
     return value;

@@ -23,9 +23,8 @@ Arena      *request_arena(Request *request);
 Deadline    request_deadline(const Request *request);
 const char *request_id(
     const Request *request); /* the client's X-Request-Id if it is well-formed, else a generated one; echoed */
-HttpMethod  request_method(const Request *request);
 const char *request_path(const Request *request); /* as it was sent, without the query */
-/* What stood in {owner} or {path*}: percent-decoded, UTF-8 checked before the handler runs. name must be in the route's path. */
+/* What stood in {owner}: percent-decoded, UTF-8 checked before the handler runs. name must be in the route's path. */
 const char *request_capture(const Request *request, const char *name);
 const char *request_header(const Request *request, const char *name); /* UTF-8; NULL: absent */
 const char *request_body(const Request *request, size_t *ret_size);   /* "" when there is none */

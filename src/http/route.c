@@ -46,24 +46,6 @@ static const char *pattern_next(const char **pattern, size_t *ret_length)
     return segment;
 }
 
-/* "{path*}" */
-static bool segment_is_tail(const char *segment, size_t length)
-{
-    return segment[0] == '{' && length > 3 && segment[length - 2] == '*';
-}
-
-/* Segments are distinct: joined by slashes, no two paths are the same text, and none leads upwards. */
-static bool tail_matches(const RoutePath *path, int from)
-{
-    for (int i = from; i < path->count; i++) {
-        const char *segment = path->segments[i];
-
-        if (*segment == '\0' || strcmp(segment, ".") == 0 || strcmp(segment, "..") == 0 || strchr(segment, '/'))
-            return false;
-    }
-    return true;
-}
-
 /* A digit of match_weight(). -1: no match. */
 static int segment_weight(const char *pattern, size_t length, const char *segment)
 {
@@ -83,13 +65,6 @@ static int match_weight(const char *pattern, const RoutePath *path)
 
         if (!segment)
             return -1;
-        if (segment_is_tail(segment, length)) {
-            if (!tail_matches(path, i))
-                return -1;
-            for (; i < path->count; i++)
-                weight *= 3;
-            return weight;
-        }
         int digit = segment_weight(segment, length, path->segments[i]);
         if (digit < 0)
             return -1;
@@ -126,20 +101,7 @@ ErrorCode route_find(const RouteTable *table, HttpMethod method, const RoutePath
     return fail(reterr, ERR_METHOD, "this path allows %s", allow);
 }
 
-static const char *tail_join(const RoutePath *path, int from, Arena *arena)
-{
-    Text text;
-
-    text_init(&text, arena, TEXT_MAX_BODY); /* the request line's limit is far below */
-    for (int i = from; i < path->count; i++) {
-        if (i > from)
-            text_append_char(&text, '/');
-        text_append(&text, path->segments[i]);
-    }
-    return text_string(&text);
-}
-
-const char *route_capture(const Route *route, const RoutePath *path, const char *name, Arena *arena)
+const char *route_capture(const Route *route, const RoutePath *path, const char *name)
 {
     const char *pattern = route->path;
     size_t      length, name_length = strlen(name);
@@ -149,12 +111,8 @@ const char *route_capture(const Route *route, const RoutePath *path, const char 
 
         if (!segment)
             return NULL;
-        if (segment[0] != '{' || strncmp(segment + 1, name, name_length) != 0)
-            continue;
-        if (length == name_length + 2)
+        if (segment[0] == '{' && length == name_length + 2 && strncmp(segment + 1, name, name_length) == 0)
             return path->segments[i];
-        if (length == name_length + 3 && segment_is_tail(segment, length))
-            return tail_join(path, i, arena);
     }
     return NULL;
 }

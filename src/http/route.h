@@ -3,9 +3,8 @@
  *
  *     {HTTP_POST, "/v1/wallets/{owner}/spend", api_spend, SCOPE_WALLET, .body = &spend_table, .summary = "..."}
  *
- * A path is split at slashes; {name} captures one whole segment, {name*} at the end all that follow, one at least. The leftmost
- * difference decides: a literal segment wins over a capture, and that over {name*}. Segments below {name*} that are empty, "." or
- * "..", or hold an encoded slash, match nothing. Threads: any; a table is constant.
+ * A path is split at slashes; {name} captures one whole segment. The leftmost difference decides: a literal segment wins over a capture.
+ * Threads: any; a table is constant.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
@@ -93,9 +92,8 @@ typedef struct {
  * method may be HTTP_METHOD_COUNT: one that no row can have. */
 must_check ErrorCode route_find(const RouteTable *table, HttpMethod method, const RoutePath *path,
                                 RouteMatch *ret_match, Error *reterr);
-/* The text captured by {name} or {name*} of the route's path; the latter is joined by slashes in the arena. NULL: it has no such
- * capture. */
-const char *route_capture(const Route *route, const RoutePath *path, const char *name, Arena *arena);
+/* The text captured by {name} of the route's path; NULL if it has no such capture. */
+const char *route_capture(const Route *route, const RoutePath *path, const char *name);
 /* "GET, HEAD, POST" for a set of methods, in at least ROUTE_ALLOW_SIZE bytes. */
 #define ROUTE_ALLOW_SIZE 64
 void route_allow(unsigned methods, char *ret_text);

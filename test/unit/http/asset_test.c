@@ -35,7 +35,7 @@ TEST(asset_is_answered_with_its_type_tag_and_cache_time)
     scoped_fixture Fixture f = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    Answer answer = ask(&f, "GET", "/assets/css/a.css", "");
+    Answer answer = ask(&f, "GET", "/assets/a.css", "");
     assert_int_equal(200, answer.status);
     assert_string_equal("p{}", answer.body);
     assert_string_equal("text/css", answer_header(&answer, "Content-Type"));
@@ -99,11 +99,11 @@ TEST(asset_is_not_sent_again_to_a_client_that_has_it)
     };
 
     fixture_init(&f, (ServerOptions){0});
-    Answer answer = ask(&f, "GET", "/assets/css/a.css", "");
+    Answer answer = ask(&f, "GET", "/assets/a.css", "");
     etag_of(&answer, etag);
     for (size_t i = 0; i < COUNT(rows); i++) {
         snprintf(headers, sizeof headers, "%s%s%s", rows[i].before, etag, rows[i].after);
-        answer = ask(&f, "GET", "/assets/css/a.css", headers);
+        answer = ask(&f, "GET", "/assets/a.css", headers);
         if (answer.status != rows[i].status)
             fail_msg("%s gave %d", headers, answer.status);
         assert_string_equal(rows[i].status == 200 ? "p{}" : "", answer.body);
@@ -171,7 +171,7 @@ TEST(asset_is_compressed_for_clients_that_prefer_it)
         assert_int_equal(rows[i].gzip ? sizeof ASSET_GZIP - 1 : sizeof ASSET_PLAIN - 1,
                          strtol(answer_header(&answer, "Content-Length"), NULL, 10));
     }
-    Answer plain = ask(&f, "GET", "/assets/css/a.css", "Accept-Encoding: gzip\r\n");
+    Answer plain = ask(&f, "GET", "/assets/a.css", "Accept-Encoding: gzip\r\n");
     assert_string_equal("", answer_header(&plain, "Content-Encoding")); /* it has no variant */
     assert_string_equal("p{}", plain.body);
 }
@@ -222,7 +222,7 @@ TEST(asset_answers_in_a_pipeline_stay_apart)
     static const char      request[] =
         "GET /assets/app.js HTTP/1.1\r\nHost: x\r\nIf-None-Match: *\r\n\r\nHEAD /assets/app.js HTTP/1.1\r\nHost: "
         "x\r\n\r\n"
-        "GET /assets/css/a.css HTTP/1.1\r\nHost: x\r\n\r\nGET /assets/none HTTP/1.1\r\nHost: x\r\n\r\n";
+        "GET /assets/a.css HTTP/1.1\r\nHost: x\r\n\r\nGET /assets/none HTTP/1.1\r\nHost: x\r\n\r\n";
 
     fixture_init(&f, (ServerOptions){0});
     raw_open(&client, f.port);
@@ -262,6 +262,7 @@ TEST(asset_paths_lead_to_the_table_only)
                                         "/assets/css",
                                         "/assets/css/",
                                         "/assets/css%2Fa.css",
+                                        "/assets/css/a.css",
                                         "/assets/css/../app.js",
                                         "/assets/css/%2e%2e/app.js",
                                         "/assets/./app.js",

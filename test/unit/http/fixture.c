@@ -186,7 +186,7 @@ static Asset asset_rows[] = {
      "text/javascript", "public, max-age=60",
      {ASSET_PLAIN, sizeof ASSET_PLAIN - 1},
      {ASSET_GZIP, sizeof ASSET_GZIP - 1}},
-    {"css/a.css", "text/css", NULL, {"p{}", 3}},
+    {"a.css", "text/css", NULL, {"p{}", 3}},
     {"large.bin", "application/octet-stream", NULL, {large_bytes, sizeof large_bytes}},
     {"empty", "text/plain", NULL, {"", 0}},
 };
@@ -233,7 +233,7 @@ static const Route routes[] = {
     {HTTP_GET, "/internal", handle_internal},
     {HTTP_GET, "/wordless", handle_wordless},
     {HTTP_GET, "/large", handle_large},
-    {HTTP_GET, "/assets/{path*}", handle_assets, .is_inline = true},
+    {HTTP_GET, "/assets/{path}", handle_assets, .is_inline = true},
 };
 
 /* "cached" is in the cache, "fresh" only in the database, where "stranger" is unknown; "weak" lacks the scope. The lookup of
