@@ -8,7 +8,7 @@
 
 #include "bus/worker.h"
 
-/* Completes everything, whole batches at a time: for measuring. */
+/* Completes every command: for measurements. */
 extern Handler handler_noop;
 
 /*

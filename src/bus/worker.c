@@ -14,7 +14,6 @@
 #include "bus/worker_internal.h"
 #include "pg/tally.h"
 
-#define BATCH_MAX               500
 #define LEASE_MS_DEFAULT        30000
 #define CLAIMED_BATCH_BYTES_MAX ((size_t)1 << 30)
 #define CALL_MS                 10000
@@ -38,23 +37,22 @@ typedef struct {
     int idle_ms; /* until the next poll */
 } Pace;
 
-/* A settle has queued commands in this domain. */
+/* Commands were queued in this domain, or in any domain (NULL). */
+static void worker_call(void *context, const char *domain)
+{
+    Worker *worker = context;
+
+    if (!domain || strcmp(domain, worker->options.domain) == 0)
+        worker_wake(worker);
+}
+
+/* Commands were queued by a settle of this worker: it wakes itself without waiting for its waker. */
 static void worker_notify(void *context, const char *domain)
 {
     Worker *worker = context;
 
-    if (strcmp(domain, worker->options.domain) == 0)
-        worker_wake(worker);
+    worker_call(worker, domain);
     waker_notify(worker->waker, domain);
-}
-
-/* This process has queued commands in a domain. */
-static void worker_called(void *context, const char *domain)
-{
-    Worker *worker = context;
-
-    if (strcmp(domain, worker->options.domain) == 0)
-        worker_wake(worker);
 }
 
 /* Commands were requeued, by this worker or by another one of this process. */
@@ -78,7 +76,7 @@ Worker *worker_new(const WorkerOptions *options)
     if (!worker->options.concurrency)
         worker->options.concurrency = WORKER_CONCURRENCY_DEFAULT;
     if (!worker->options.batch)
-        worker->options.batch = options->handler->is_inline ? BATCH_MAX : CLAIM_MAX;
+        worker->options.batch = CLAIM_MAX;
     if (!worker->options.lease_ms)
         worker->options.lease_ms = LEASE_MS_DEFAULT;
     worker->claimer       = claimer_new(options->pool, options->domain, options->types, options->name);
@@ -96,7 +94,7 @@ Worker *worker_new(const WorkerOptions *options)
     cond_init(&worker->ticked);
     worker->member   = (RequeuerMember){.wake = worker_requeued, .context = worker};
     worker->requeuer = requeuer_join(options->pool, &worker->member);
-    worker->local    = (WakeMember){.pool = options->pool, .call = worker_called, .context = worker};
+    worker->local    = (WakeMember){.pool = options->pool, .call = worker_call, .context = worker};
     wake_join(&worker->local);
     return worker;
 }
@@ -156,11 +154,9 @@ static void worker_notified(void *context, const char *channel, const char *payl
     Worker *worker = context;
 
     (void)channel;
-    if (payload && strcmp(payload, worker->options.domain) != 0)
-        return;
-    metric_add(&bus_metrics.notifications_received,
-               payload != NULL); /* without one: notifications may have been missed */
-    worker_wake(worker);
+    if (payload && strcmp(payload, worker->options.domain) == 0)
+        metric_add(&bus_metrics.notifications_received, 1);
+    worker_call(worker, payload); /* NULL: notifications may have been missed */
 }
 
 void worker_listen(Worker *worker, Listen *listen)
@@ -271,8 +267,6 @@ static int worker_space(const Worker *worker)
 
     if (pool_is_outdated(options->pool))
         return 0;
-    if (options->handler->is_inline)
-        return worker->claimed_batch ? 0 : smaller(options->batch, worker_fits(worker));
     if (mono_before(clock_mono(), worker->paused_until))
         return 0;
     if (space < (ahead ? (options->concurrency + 1) / 2 : 1))
@@ -333,7 +327,7 @@ static void executions_release_stale(Worker *worker)
     if (!is_stale)
         return;
     arena_reset(worker->arena);
-    jobs_release(worker, worker->arena, /* execution= */ NULL);
+    executions_release(worker, worker->arena, /* execution= */ NULL);
 }
 
 static bool worker_is_stopping(Worker *worker)
@@ -347,7 +341,7 @@ static bool worker_is_empty(Worker *worker)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
-    return worker->held == 0 && !worker->claimed_batch;
+    return worker->held == 0;
 }
 
 /* How long what is due may go unnoticed. */
@@ -399,11 +393,11 @@ static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *
     mutex_lock(&worker->mutex);
     worker->counts.claimed += claimed_batch->count;
     mutex_unlock(&worker->mutex);
-    (worker->options.handler->is_inline ? batches_add : executions_add)(worker, take(claimed_batch));
+    executions_add(worker, take(claimed_batch));
     return OK;
 }
 
-/* Nothing was found: is there nothing at all? */
+/* After a claim that found nothing: is the domain empty? */
 static ErrorCode worker_is_drained(Worker *worker, bool *ret_drained, Error *reterr)
 {
     bool has = true;
@@ -453,8 +447,8 @@ static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Err
     return OK;
 }
 
-/* Is there a point in trying again? The schema, the rights and the domain's name do not mend themselves, nor does a password that never was
- * right. One that was may be in the middle of being changed. */
+/* May another try succeed? Not after an error in the schema, the rights or the domain's name, nor with a password that never worked. One
+ * that has worked may be about to be changed. */
 static bool failure_passes(const Worker *worker, ErrorCode code)
 {
     return error_verdict(code) != VERDICT_FINAL || (code == ERR_REFUSED && worker->worked);
@@ -463,9 +457,9 @@ static bool failure_passes(const Worker *worker, ErrorCode code)
 static void outage_note(Worker *worker, ErrorCode code, const Error *error)
 {
     if (code != OK && !worker->outage && !worker_is_stopping(worker))
-        log_error(LOG_WARN, "worker", "cannot get work, trying on", error);
+        log_error(LOG_WARN, "worker", "cannot claim commands, will retry", error);
     if (code == OK && worker->outage)
-        log_write(LOG_INFO, "worker", "getting work again", LOG_STR("domain", worker->options.domain));
+        log_write(LOG_INFO, "worker", "claims commands again", LOG_STR("domain", worker->options.domain));
     worker->outage = code != OK;
     if (code != OK)
         worker_wait(worker, mono_plus_ms(clock_mono(), OUTAGE_MS), /* for_space= */ false);
@@ -503,15 +497,14 @@ static ErrorCode worker_loop(Worker *worker, Error *reterr)
 
 ErrorCode worker_run(Worker *worker, Error *reterr)
 {
-    bool      is_inline = worker->options.handler->is_inline;
     ErrorCode code;
 
     mutex_lock(&worker->mutex);
     worker->closing = false; /* it may be run again after a failure */
     mutex_unlock(&worker->mutex);
-    TRY((is_inline ? batches_start : executions_start)(worker, reterr));
+    TRY(executions_start(worker, reterr));
     code = worker_loop(worker, reterr);
-    (is_inline ? batches_end : executions_end)(worker);
+    executions_end(worker);
     if (!worker->outage)
         counts_flush(worker, /* is_last= */ true);
     return code;

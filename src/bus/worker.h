@@ -2,8 +2,7 @@
  * worker.h - claims commands of one domain, runs their handler, settles them, until it is stopped.
  *
  * Threads: the caller's thread claims and dispatches (worker_run); `concurrency` handler threads run handlers and settle
- * through a combiner; one heartbeat thread extends the leases of what is held and stops what runs too long. A handler that
- * handles whole batches has one thread instead, which settles a batch while the next one is claimed.
+ * through a combiner; one heartbeat thread extends the leases of what is held and stops what runs too long.
  *
  *     claimed -> WAITING -> RUNNING -> SETTLING -> done      WAITING -> done  [released at the stop, or its lease was lost]
  *     RUNNING -> LOCKED  [job->is_locked]                    LOCKED -> WAITING  [the lease can be extended again]
@@ -78,8 +77,6 @@ struct Handler {
      * slot for each command, NULL at first; what is put there lives in the arena of the claim. Returns for how many commands something was read.
      * NULL: nothing to prepare. */
     int (*prepare)(Handler *handler, const ClaimedCommand *list, int count, Arena *arena, void **ret_list);
-    /* Handle whole batches without threads (--noop): all of them complete. run is not called. */
-    bool is_inline;
 };
 
 typedef struct {
@@ -88,12 +85,12 @@ typedef struct {
     const char *const *types;       /* NULL: all */
     const char        *name;        /* of this worker, unique per process start */
     int                concurrency; /* 0: WORKER_CONCURRENCY_DEFAULT */
-    int                batch;    /* most commands in one claim; 0: as many as there are free handlers; is_inline: 500 */
-    int                lease_ms; /* 0: 30 s */
-    int      timeout_ms;         /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
-    bool     drain;              /* end when nothing is left: nothing queued, delayed or leased */
-    bool     is_lazy;            /* threads of handlers, but the first one, are started when there is work for them */
-    Handler *handler;
+    int                batch;       /* most commands in one claim; 0: as many as there are free handlers */
+    int                lease_ms;    /* 0: 30 s */
+    int                timeout_ms;  /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
+    bool               drain;       /* end when nothing is left: nothing queued, delayed or leased */
+    bool               is_lazy;     /* start handler threads, except the first one, when there is work for them */
+    Handler           *handler;
 } WorkerOptions;
 
 /* Counted since the start; any thread may read. */

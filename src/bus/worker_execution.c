@@ -103,7 +103,7 @@ static Execution *execution_take(Worker *worker, Arena *arena)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
     Execution                  *execution;
 
-    /* Once it stops nothing is begun: what waits is given back. */
+    /* A worker that stops begins nothing: it releases what waits. */
     while (!(execution = worker->stopping ? NULL : execution_find_ready(worker)) && !worker->closing)
         cond_wait(&worker->arrived, &worker->mutex, deadline_never());
     if (!execution)
@@ -124,7 +124,7 @@ static Execution *execution_take(Worker *worker, Arena *arena)
     return execution;
 }
 
-/* The worker's reason first; what the handler said after it. */
+/* The worker's reason, then the handler's error. */
 static void item_give_back(SettleItem *item, Arena *arena, int64_t delay_ms, const char *why)
 {
     item->result   = NULL;
@@ -166,13 +166,13 @@ bool settle_goes_on(Worker *worker, ErrorCode code)
     return code != ERR_STOPPING && !(worker->stopping && deadline_passed(worker->stop_deadline));
 }
 
-/* Is it what the handler said that cannot be stored? Anything else that is wrong is not the command's fault. */
+/* Was the handler's result or error refused? Any other failure is not the command's fault. */
 static bool outcome_is_refused(const SettleItem *item, ErrorCode code)
 {
     return (code == ERR_INVALID || code == ERR_LIMIT) && (item->result || item->outcome != OUTCOME_FAIL);
 }
 
-/* As long as the lease is ours: outages are waited out, and what cannot be stored fails with the reason. */
+/* Waits out an outage while the lease is ours. A result that cannot be stored fails the command with the reason. */
 static void item_settle(Worker *worker, const Execution *execution, Arena *arena, SettleItem *item)
 {
     bool logged = false;
@@ -184,7 +184,7 @@ static void item_settle(Worker *worker, const Execution *execution, Arena *arena
         if (code == OK)
             break;
         if (!logged)
-            log_error(LOG_WARN, "worker", "cannot settle a command, trying on", &error);
+            log_error(LOG_WARN, "worker", "cannot settle command, will retry", &error);
         logged = true;
         if (outcome_is_refused(item, code)) {
             item->outcome = OUTCOME_FAIL;
@@ -225,8 +225,8 @@ static void duration_note(Worker *worker, int64_t us)
     worker->handler_us += (us - worker->handler_us) / 8;
 }
 
-/* Its lease is ours, and can be neither ended nor extended now: the heartbeat sees when that is over. A worker that stops, or that has many of them,
- * lets it run out. */
+/* Another transaction has locked the lease. Keep the command; the heartbeat resumes it when the lock is gone. A worker that stops, or that
+ * has many of them, lets the lease expire. */
 static void execution_set_aside(Worker *worker, Execution *execution)
 {
     running_end(worker);
@@ -271,7 +271,7 @@ static void execution_run(Worker *worker, Execution *execution, Arena *arena)
     mutex_unlock(&worker->mutex);
     if (execution->job.not_begun) {
         pause_begin(worker, execution->job.not_begun);
-        jobs_release(worker, arena, execution);
+        executions_release(worker, arena, execution);
         running_end(worker);
         return;
     }
@@ -342,7 +342,7 @@ ErrorCode executions_start(Worker *worker, Error *reterr)
     worker->threads      = memory_new((size_t)worker->options.concurrency, sizeof *worker->threads);
     worker->thread_count = 0;
     handlers_grow(worker, wanted);
-    if (worker->thread_count == wanted && thread_try_start("keeper", heartbeat_run, worker, &worker->heartbeat))
+    if (worker->thread_count == wanted && thread_try_start("heartbeat", heartbeat_run, worker, &worker->heartbeat))
         return OK;
     (void)fail(reterr, ERR_INTERNAL, "cannot start %d threads for handlers: %s", worker->options.concurrency + 1,
                strerrordesc_np(errno));
@@ -359,9 +359,9 @@ void executions_end(Worker *worker)
     is_stopping = worker->stopping;
     mutex_unlock(&worker->mutex);
     if (is_stopping)
-        jobs_release(worker, worker->arena, /* execution= */ NULL);
+        executions_release(worker, worker->arena, /* execution= */ NULL);
     handlers_end(worker);
-    jobs_release(worker, worker->arena,
+    executions_release(worker, worker->arena,
                  /* execution= */ NULL); /* the stop may have come just now: then nothing more was begun */
     mutex_lock(&worker->mutex);
     cond_signal(&worker->ticked);

@@ -1,11 +1,11 @@
 /*
- * worker_heartbeat.c - the thread that extends the leases of what a worker holds, and stops what must stop.
+ * worker_heartbeat.c - the thread that extends the leases of what a worker holds, and stops handlers that run too long.
  */
 #include "base/log.h"
 #include "bus/worker_internal.h"
 
-#define KEEP_TIMES 3    /* heartbeats within a lease */
-#define LOCKED_MS  1000 /* between heartbeats of what is locked */
+#define BEATS     3    /* heartbeats within a lease */
+#define LOCKED_MS 1000 /* between heartbeats of what is locked */
 
 /* Under the mutex. */
 static Execution *execution_find(const Worker *worker, int64_t id, int64_t token)
@@ -60,7 +60,7 @@ static void verdict_take(Worker *worker, Execution *execution, LeaseVerdict verd
     execution_drop(worker, execution);
 }
 
-/* Leases that will not last until the next heartbeat but one, and those that are locked. */
+/* Leases that expire before the heartbeat after the next one, and those that are locked. */
 static int leases_collect(Worker *worker, Mono now, int every_ms, int64_t *ret_ids, int64_t *ret_tokens)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
@@ -90,7 +90,7 @@ static void leases_extend(Worker *worker, int every_ms)
         return;
     if (lease_extend(worker->options.pool, deadline_in_ms(every_ms), arena, ids, tokens, count,
                      worker->options.lease_ms, verdicts, &error) != OK) {
-        log_error(LOG_WARN, "worker", "leases could not be extended, trying on", &error);
+        log_error(LOG_WARN, "worker", "cannot extend leases, will retry", &error);
         return;
     }
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
@@ -148,7 +148,7 @@ static Deadline beat_next(const Worker *worker, Deadline beat, Deadline *locked_
 void *heartbeat_run(void *context)
 {
     Worker  *worker   = context;
-    int      every_ms = worker->options.lease_ms / KEEP_TIMES;
+    int      every_ms = worker->options.lease_ms / BEATS;
     Deadline next = deadline_in_ms(every_ms), locked_beat = deadline_never();
 
     mutex_lock(&worker->mutex);

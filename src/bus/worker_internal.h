@@ -1,6 +1,6 @@
 /*
- * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_execution.c runs, settles and
- * extends leases, worker_release.c releases what was not begun, worker_batch.c runs and settles for handlers that take whole batches.
+ * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_execution.c runs and settles,
+ * worker_heartbeat.c extends leases, worker_release.c releases what was not begun.
  */
 #ifndef BUS_WORKER_INTERNAL_H
 #define BUS_WORKER_INTERNAL_H
@@ -62,7 +62,7 @@ struct Worker {
     Cut            stopped; /* of the dispatcher's calls */
 
     Mutex         mutex;        /* guards the rest */
-    Cond          arrived;      /* for handler threads: a execution waits, or closing */
+    Cond          arrived;      /* for handler threads: an execution waits, or closing */
     Cond          changed;      /* for the dispatcher: a free slot, a notification, or stopping */
     Cond          ticked;       /* for the heartbeat: stopping or closing */
     Claimer      *claimer_next; /* in the place of `claimer`, which only the dispatcher uses; NULL: none */
@@ -70,7 +70,6 @@ struct Worker {
     int           held, waiting, running, locked;
     int64_t       handler_us;    /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
     size_t        command_bytes; /* how much a command takes: a moving average that follows larger ones at once */
-    ClaimedBatch *claimed_batch; /* is_inline: the batch to be settled next */
     bool          woken, requeued, stopping, closing;
     Mono          paused_until; /* nothing is claimed before */
     int           pause_ms;     /* the last pause; 0: the last handler began its command */
@@ -100,22 +99,17 @@ void execution_drop(Worker *worker, Execution *execution);
 /* Is a settle that failed tried again? A worker that ends does not wait for the end of an outage, nor for a schema to be mended. */
 bool settle_goes_on(Worker *worker, ErrorCode code);
 
-/* Has another worker the command, or will it have? Then nothing more is said about it. */
+/* Has another worker the command, or will it have it? Then its outcome is not reported. */
 bool stop_is_loss(StopReason why);
 
-/* worker_heartbeat.c: the body of its thread, until nothing is held any more */
+/* worker_heartbeat.c: the body of the thread, which ends when the worker holds nothing any more */
 void *heartbeat_run(void *worker);
 
 /* worker_release.c */
 /* A handler could not begin its command, for a reason that is not the command's: claim nothing for 1 s, doubling up to 30 s. */
 void pause_begin(Worker *worker, const char *why);
 void pause_end(Worker *worker);
-/* Release all jobs that wait, and the one given (NULL: none), without using up their attempts; they are dropped. */
-void jobs_release(Worker *worker, Arena *arena, Execution *execution);
-
-/* worker_batch.c: the same three */
-must_check ErrorCode batches_start(Worker *worker, Error *reterr);
-void                 batches_end(Worker *worker);
-void                 batches_add(Worker *worker, ClaimedBatch *claimed_batch);
+/* Release and drop all executions that wait, and the one given (or NULL), without using up their attempts. */
+void executions_release(Worker *worker, Arena *arena, Execution *execution);
 
 #endif

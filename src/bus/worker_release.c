@@ -7,11 +7,11 @@
 #include "bus/release.h"
 #include "bus/worker_internal.h"
 
-#define CALL_MS   10000
-#define AGAIN_MS  500
-#define JOBS_MAX  (2 * WORKER_CONCURRENCY_MAX + 1)
-#define PAUSE_MS  1000
-#define PAUSE_MAX 30000
+#define CALL_MS        10000
+#define AGAIN_MS       500
+#define EXECUTIONS_MAX  (2 * WORKER_CONCURRENCY_MAX + 1)
+#define PAUSE_MS       1000
+#define PAUSE_MAX      30000
 
 /* ---- the pause of a worker that cannot begin a command ---- */
 
@@ -46,15 +46,15 @@ void pause_end(Worker *worker)
 
 /* ---- release ---- */
 
-/* What waits, behind the execution given. From here on no handler takes it. */
-static int jobs_collect(Worker *worker, Execution *execution, Execution **ret_list)
+/* The execution given, then those that wait. From here on no handler takes them. */
+static int executions_collect(Worker *worker, Execution *execution, Execution **ret_list)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
     int                         count = 0;
 
     if (execution)
         ret_list[count++] = execution;
-    for (Execution *waiting = worker->first; waiting && count < JOBS_MAX; waiting = waiting->next)
+    for (Execution *waiting = worker->first; waiting && count < EXECUTIONS_MAX; waiting = waiting->next)
         if (waiting->state == EXECUTION_WAITING) {
             waiting->state = EXECUTION_SETTLING;
             worker->waiting--;
@@ -63,7 +63,7 @@ static int jobs_collect(Worker *worker, Execution *execution, Execution **ret_li
     return count;
 }
 
-/* Outages are waited out for as long as the worker runs. false: their leases run out. */
+/* Waits out an outage while the worker runs. false: the leases expire. */
 static bool leases_release(Worker *worker, Arena *arena, Execution **list, int count)
 {
     ClaimedCommand *commands  = arena_array(arena, ClaimedCommand, count);
@@ -79,7 +79,7 @@ static bool leases_release(Worker *worker, Arena *arena, Execution **list, int c
         if (code == OK)
             return true;
         if (!is_logged)
-            log_error(LOG_WARN, "worker", "cannot release commands, trying on", &error);
+            log_error(LOG_WARN, "worker", "cannot release commands, will retry", &error);
         is_logged = true;
         if (!settle_goes_on(worker, code))
             return false;
@@ -88,10 +88,10 @@ static bool leases_release(Worker *worker, Arena *arena, Execution **list, int c
     }
 }
 
-void jobs_release(Worker *worker, Arena *arena, Execution *execution)
+void executions_release(Worker *worker, Arena *arena, Execution *execution)
 {
-    Execution **list  = arena_array(arena, Execution *, JOBS_MAX);
-    int         count = jobs_collect(worker, execution, list);
+    Execution **list  = arena_array(arena, Execution *, EXECUTIONS_MAX);
+    int         count = executions_collect(worker, execution, list);
     bool        is_released;
 
     if (count == 0)

@@ -119,9 +119,9 @@ void poller_term_start(TelegramPoller *poller)
         ErrorCode (*run)(TelegramPoller *poller, Arena *arena, Error *reterr);
         const char *failed;
     } steps[] = {
-        {name_learn,        "the bot's name was not learned, trying on"        },
-        {webhook_register,  "the webhook was not registered, trying on"        },
-        {commands_register, "the bot's commands were not registered, trying on"},
+        {name_learn,        "cannot learn the bot's name, will retry"        },
+        {webhook_register,  "cannot register the webhook, will retry"        },
+        {commands_register, "cannot register the bot's commands, will retry"  },
     };
     unsigned all = (1U << COUNT(steps)) - 1;
 
@@ -193,7 +193,7 @@ static void on_failure(TelegramPoller *poller, ErrorCode code, const TelegramAns
     }
     if (code == ERR_LIMIT && poller->limit > 1)
         poller->limit /= 2;
-    log_error(poller->failures == 0 ? LOG_WARN : LOG_DEBUG, "telegram", "updates cannot be got, trying on", error);
+    log_error(poller->failures == 0 ? LOG_WARN : LOG_DEBUG, "telegram", "cannot get updates, will retry", error);
     wait_ms = backoff_ms(poller);
     if (code == ERR_RATE && answer->retry_ms)
         wait_ms = answer->retry_ms;
@@ -212,7 +212,7 @@ static bool updates_store(TelegramPoller *poller, const char *json, Arena *arena
         poller->is_failing = false;
         return true;
     }
-    log_error(poller->is_failing ? LOG_DEBUG : LOG_WARN, "telegram", "updates cannot be stored, trying on", &error);
+    log_error(poller->is_failing ? LOG_DEBUG : LOG_WARN, "telegram", "cannot store updates, will retry", &error);
     poller->is_failing = true;
     poller_pause(poller, deadline_in_ms(STORE_MS));
     return false;

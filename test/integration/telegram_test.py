@@ -127,7 +127,7 @@ def an_update_is_not_confirmed_while_the_database_is_away():
         proxy.do("mode refuse")
         proxy.do("cut")
         update = api.message(api.group(-1001), api.user(11), "/x")
-        wait_until(lambda: pawl.server.said("updates cannot be stored"), what="it tries to store")
+        wait_until(lambda: pawl.server.said("cannot store updates"), what="it tries to store")
         assert api.pending == [update] and updates(db) == []
         proxy.do("mode pass")
         wait_until(lambda: updates(db, "COMPLETED"))
