@@ -23,22 +23,16 @@
 
 /* ---- one line ---- */
 
-/* A line is read twice: first by the names of its fields, to find its kind; then by the table of that kind. */
+/* A line is read twice: first by the names of all fields, to find its kind; then by the table of that kind. */
 typedef struct {
-    WalletRequest operation; /* first, so that the offsets of its fields are those of the line */
-    const char   *kind;      /* NULL: transfer */
-    const char   *given[FIELDS_MAX];
-} Line;
+    const char *kind; /* NULL: transfer */
+    const char *given[FIELDS_MAX];
+} Names;
 
 typedef struct {
     Field      fields[FIELDS_MAX];
     FieldTable table;
-} LineTable;
-
-typedef struct {
-    LineTable names;                    /* of the fields of all kinds */
-    LineTable kinds[WALLET_KIND_COUNT]; /* the fields of each */
-} LineTables;
+} NameTable;
 
 static bool table_has(const FieldTable *table, const char *name)
 {
@@ -48,66 +42,54 @@ static bool table_has(const FieldTable *table, const char *name)
     return false;
 }
 
-static void line_table_init(LineTable *table)
+/* The fields of all kinds. */
+static void names_make(NameTable *ret_names)
 {
-    table->fields[0] = (Field){"kind", FIELD_TEXT, offsetof(Line, kind)};
-    table->table     = (FieldTable){"operation", table->fields, 1, sizeof(Line)};
-}
+    FieldTable *table = &ret_names->table;
 
-static void line_table_add(LineTable *table, Field field)
-{
-    assert(table->table.count < FIELDS_MAX);
-    table->fields[table->table.count++] = field;
-}
+    *table = (FieldTable){"operation", ret_names->fields, 0, sizeof(Names)};
+    for (WalletKind kind = 0; kind < WALLET_KIND_COUNT; kind++)
+        for (size_t i = 0; i < wallet_operation_lines[kind].count; i++) {
+            const char *name = wallet_operation_lines[kind].fields[i].name;
 
-static void line_tables_make(LineTables *ret_tables)
-{
-    LineTable *names = &ret_tables->names;
-
-    line_table_init(names);
-    for (WalletKind kind = 0; kind < WALLET_KIND_COUNT; kind++) {
-        const FieldTable *own = &wallet_operation_tables[kind];
-
-        line_table_init(&ret_tables->kinds[kind]);
-        for (size_t i = 0; i < own->count; i++) {
-            line_table_add(&ret_tables->kinds[kind], own->fields[i]);
-            if (!table_has(&names->table, own->fields[i].name))
-                line_table_add(names,
-                               (Field){own->fields[i].name, FIELD_JSON, offsetof(Line, given[names->table.count])});
+            if (table_has(table, name))
+                continue;
+            assert(table->count < FIELDS_MAX);
+            ret_names->fields[table->count] = (Field){name, FIELD_JSON, offsetof(Names, given[table->count])};
+            table->count++;
         }
-    }
+    ret_names->fields[0] = (Field){"kind", FIELD_TEXT, offsetof(Names, kind)}; /* the first one of each kind */
 }
 
-static ErrorCode kind_read(const LineTables *tables, const char *text, size_t size, Arena *arena, WalletKind *ret_kind,
+static ErrorCode kind_read(const FieldTable *names, const char *text, size_t size, Arena *arena, WalletKind *ret_kind,
                            Error *reterr)
 {
-    const FieldTable *names = &tables->names.table;
-    Line              line;
+    Names line;
 
     TRY(reader_object(text, size, names, arena, &line, reterr));
     *ret_kind = WALLET_TRANSFER;
     if (line.kind)
         TRY(wallet_kind_find("kind", line.kind, ret_kind, reterr));
     for (size_t i = 1; i < names->count; i++)
-        if (line.given[i] && !table_has(&tables->kinds[*ret_kind].table, names->fields[i].name))
+        if (line.given[i] && !table_has(&wallet_operation_lines[*ret_kind], names->fields[i].name))
             return fail(reterr, ERR_INVALID, "%s has no field \"%s\"", wallet_kind_names[*ret_kind],
                         names->fields[i].name);
     return OK;
 }
 
-static ErrorCode item_read(const LineTables *tables, const char *text, size_t size, Arena *arena, WalletItem *ret_item,
+static ErrorCode item_read(const FieldTable *names, const char *text, size_t size, Arena *arena, WalletItem *ret_item,
                            Error *reterr)
 {
-    WalletKind kind;
-    Line       line;
+    WalletKind    kind;
+    WalletRequest line;
 
     if (size > LINE_BYTES_MAX)
         return fail(reterr, ERR_LIMIT, "%zu bytes: at most %d are allowed", size, LINE_BYTES_MAX);
-    TRY(kind_read(tables, text, size, arena, &kind, reterr));
-    TRY(reader_object(text, size, &tables->kinds[kind].table, arena, &line, reterr));
-    if (!line.operation.txn_id) /* over HTTP it may be in a header */
+    TRY(kind_read(names, text, size, arena, &kind, reterr));
+    TRY(reader_object(text, size, &wallet_operation_lines[kind], arena, &line, reterr));
+    if (!line.txn_id) /* over HTTP it may be in a header */
         return fail(reterr, ERR_INVALID, "missing field \"txn_id\"");
-    *ret_item = wallet_request_item(kind, &line.operation);
+    *ret_item = wallet_request_item(kind, &line);
     return wallet_check(ret_item, reterr);
 }
 
@@ -117,7 +99,7 @@ typedef struct {
     Call             *call;
     App              *app;
     FILE             *file;
-    const LineTables *tables;
+    const FieldTable *names; /* of the fields of all kinds */
     bool              atomic;
     Progress          progress;
     int64_t           line; /* read so far */
@@ -136,7 +118,7 @@ static ErrorCode chunk_line(Batch *batch, Chunk *chunk, const char *text, size_t
 {
     WalletItem *item = arena_array(chunk->arena, WalletItem, 1);
 
-    if (item_read(batch->tables, text, size, chunk->arena, item, reterr) != OK) {
+    if (item_read(batch->names, text, size, chunk->arena, item, reterr) != OK) {
         error_prefix(reterr, "line %" PRId64, batch->line);
         return reterr->code;
     }
@@ -308,10 +290,10 @@ static ErrorCode batch_run(Batch *batch, Error *reterr)
 static ErrorCode file_post(Call *call, FILE *file, Error *reterr)
 {
     scoped(app_close) App *app = NULL;
-    LineTables             tables;
-    Batch batch = {.call = call, .atomic = call_flag(call, "--atomic"), .file = file, .tables = &tables};
+    NameTable              names;
+    Batch batch = {.call = call, .atomic = call_flag(call, "--atomic"), .file = file, .names = &names.table};
 
-    line_tables_make(&tables);
+    names_make(&names);
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     batch.app = app;
     return batch_run(&batch, reterr);

@@ -9,7 +9,7 @@
 #include "pg/tx.h"
 #include "process/interpret_internal.h"
 #include "sql.h"
-#include "wallet/post.h"
+#include "wallet/operation.h"
 
 #define CALL_MS          30000
 #define RESULT_BYTES_MAX ((size_t)1 << 20) /* as for programs and HTTP responses */
@@ -272,40 +272,18 @@ ErrorCode attempt_sql(Attempt *attempt, AttemptResult *ret_result, Error *reterr
 
 /* ---- an operation of the ledger ---- */
 
-typedef struct {
-    WalletItem  item;
-    const char *kind; /* known */
-    ReaderArray legs;
-} Operation;
-
-static const Field operation_fields[] = {
-    {"kind", FIELD_TEXT, offsetof(Operation, kind)},
-    {"owner", FIELD_TEXT, offsetof(Operation, item.owner)},
-    {"from", FIELD_TEXT, offsetof(Operation, item.owner)},
-    {"to", FIELD_TEXT, offsetof(Operation, item.other)},
-    {"asset", FIELD_TEXT, offsetof(Operation, item.asset)},
-    {"hold", FIELD_UUID, offsetof(Operation, item.ref)},
-    {"transaction", FIELD_UUID, offsetof(Operation, item.ref)},
-    {"amount", FIELD_I64, offsetof(Operation, item.amount), .min = 1, .max = WALLET_AMOUNT_MAX},
-    {"expires_in_s", FIELD_I64, offsetof(Operation, item.expires_in_s)},
-    {"floor", FIELD_I64, offsetof(Operation, item.floor), .min = -WALLET_AMOUNT_MAX, .max = 0},
-    {"legs", FIELD_ROWS, offsetof(Operation, legs), .rows = &wallet_leg_table},
-    {"metadata", FIELD_JSON, offsetof(Operation, item.metadata)},
-};
-static const FieldTable operation_table = {"operation", operation_fields, COUNT(operation_fields), sizeof(Operation)};
-
 ErrorCode attempt_wallet(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
-    SqlRun      run  = {.attempt = attempt};
-    Operation  *read = arena_alloc(attempt->arena, sizeof *read);
-    WalletItem *item = &read->item;
-    const char *operation;
+    SqlRun        run  = {.attempt = attempt};
+    WalletKind    kind = attempt->action->wallet.kind;
+    WalletItem   *item = arena_alloc(attempt->arena, sizeof *item);
+    WalletRequest request;
+    const char   *operation;
 
     TRY(attempt_render(attempt, attempt->action->wallet.operation, "{}", &operation, reterr));
-    TRY(reader_object(operation, strlen(operation), &operation_table, attempt->arena, read, reterr));
-    item->kind   = attempt->action->wallet.kind;
-    item->txn_id = attempt->key;
-    item->legs   = (WalletLegs){read->legs.items, read->legs.count};
+    TRY(reader_object(operation, strlen(operation), &wallet_operation_lines[kind], attempt->arena, &request, reterr));
+    request.txn_id = attempt->key;
+    *item          = wallet_request_item(kind, &request);
     TRY(wallet_check(item, reterr));
     run.item = item;
     return sql_run(&run, ret_result, reterr);

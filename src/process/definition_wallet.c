@@ -1,27 +1,21 @@
 /*
- * definition_wallet.c - operations of the ledger in a definition: the fields are those of wallet/kind.h, any of them a template.
+ * definition_wallet.c - operations of the ledger in a definition: the fields are those of wallet/operation.h, any of them a template.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/scan.h"
 #include "process/definition_internal.h"
+#include "wallet/operation.h"
 
 /* What a field may hold besides one template that becomes it. */
 static const struct {
-    const char *argument; /* as in wallet/kind.h */
     ValueKind   kind;
     const char *rule;
-} arguments[] = {
-    {"owner",        VALUE_STRING, "text"              },
-    {"other",        VALUE_STRING, "text"              },
-    {"asset",        VALUE_STRING, "text"              },
-    {"ref",          VALUE_STRING, "text"              },
-    {"amount",       VALUE_NUMBER, "a positive integer"},
-    {"expires_in_s", VALUE_NUMBER, "a positive integer"},
-    {"floor",        VALUE_NUMBER, "an integer"        },
-    {"legs",         VALUE_ARRAY,  "an array"          },
-    {"metadata",     VALUE_OBJECT, "an object"         },
+} shapes[] = {
+    [FIELD_TEXT] = {VALUE_STRING, "text"},       [FIELD_UUID] = {VALUE_STRING, "text"},
+    [FIELD_I64]  = {VALUE_NUMBER, "an integer"}, [FIELD_ROWS] = {VALUE_ARRAY, "an array"},
+    [FIELD_JSON] = {VALUE_OBJECT, "an object"},
 };
 
 static ErrorCode kind_read(Parser *parser, Value operation, WalletKind *ret_kind)
@@ -54,41 +48,42 @@ static bool integer_is_valid(Value value, bool may_be_negative)
 }
 
 /* A string with a template may become anything. */
-static ErrorCode argument_check(Parser *parser, size_t index, const char *key, Value value)
+static ErrorCode argument_check(Parser *parser, const Field *field, const char *key, Value value)
 {
     bool is_template = value_kind(value) == VALUE_STRING && memmem(value.bytes, value.size, "{{", 2);
-    bool is_valid    = value_kind(value) == arguments[index].kind;
+    bool is_valid    = value_kind(value) == shapes[field->type].kind;
 
-    if (is_valid && arguments[index].kind == VALUE_NUMBER)
-        is_valid = integer_is_valid(value, strcmp(arguments[index].argument, "floor") == 0);
+    if (is_valid && field->type == FIELD_I64)
+        is_valid = integer_is_valid(value, field->min < 0);
     if (is_template || is_valid)
         return OK;
     Excerpt name = scan_excerpt(key + 1, scan_value_end(key) - 1);
+    const char *rule = field->type == FIELD_I64 && field->min > 0 ? "a positive integer" : shapes[field->type].rule;
     return source_refuse(&parser->source, value.bytes, parser->reterr, "%s must be %s or a template, got %s", name.text,
-                         arguments[index].rule, value_kind_name(value_kind(value)));
+                         rule, value_kind_name(value_kind(value)));
 }
 
 static ErrorCode member_check(Parser *parser, WalletKind kind, const char *key, Value value)
 {
-    const char *name = string_copy(parser, (Value){key, (size_t)(scan_value_end(key) - key)});
+    const FieldTable *table = &wallet_operation_tables[kind];
+    const char       *name  = string_copy(parser, (Value){key, (size_t)(scan_value_end(key) - key)});
 
     if (strcmp(name, "kind") == 0)
         return OK;
-    for (size_t i = 0; i < COUNT(arguments); i++)
-        if (strcmp(wallet_field_name(kind, arguments[i].argument), name) == 0 &&
-            wallet_kind_needs(kind, arguments[i].argument) != ARGUMENT_NONE)
-            return argument_check(parser, i, key, value);
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->fields[i].name, name) == 0 && strcmp(name, "txn_id") != 0) /* its key is the step's */
+            return argument_check(parser, &table->fields[i], key, value);
     return source_refuse(&parser->source, key, parser->reterr, "%s has no field \"%s\"", wallet_kind_names[kind],
                          scan_excerpt(name, name + strlen(name)).text);
 }
 
 static ErrorCode required_check(Parser *parser, WalletKind kind, Value operation)
 {
-    for (size_t i = 0; i < COUNT(arguments); i++) {
-        const char *name = wallet_field_name(kind, arguments[i].argument);
+    for (size_t i = 0; i < wallet_operation_tables[kind].count; i++) {
+        const Field *field = &wallet_operation_tables[kind].fields[i];
+        const char  *name  = field->name;
 
-        if (wallet_kind_needs(kind, arguments[i].argument) == ARGUMENT_REQUIRED &&
-            value_member(operation, name, strlen(name)).size == 0)
+        if (field->required && value_member(operation, name, strlen(name)).size == 0)
             return source_refuse(&parser->source, operation.bytes, parser->reterr, "%s is missing field \"%s\"",
                                  wallet_kind_names[kind], name);
     }

@@ -1,9 +1,10 @@
 /*
  * kind.h - the kinds of operations, and which arguments each takes.
  *
- * Invariant: an argument without a meaning for a kind is refused by its name, never ignored. This is the only such table in C: HTTP bodies,
- * OpenAPI and JSON lines of the command line are made from it in operation.h, and wallet_check() checks items of every interface
- * against it. wallet.kind_takes() in sql/wallet/kind.sql is the same for SQL; the test wallet_kinds_are_the_same_in_sql compares the two.
+ * Invariant: an argument without a meaning for a kind is refused by its name, never ignored. This is the only such table in C: operation.h
+ * makes the fields of HTTP bodies, OpenAPI, JSON lines of the command line and steps of definitions from it, and wallet_check() checks
+ * items of every interface against it. wallet.kind_takes() in sql/wallet/kind.sql is the same for SQL; the test
+ * wallet_kinds_are_the_same_in_sql compares the two.
  */
 #ifndef WALLET_KIND_H
 #define WALLET_KIND_H
@@ -12,9 +13,35 @@
 
 #include "base/error.h"
 
+/* Each argument: its name, its type in JSON (as in FieldType), its range (of a text in bytes, of rows their number), and what it is. */
+/* clang-format off */
+#define WALLET_ARGUMENT_owner(X, ...) \
+    X(owner, TEXT, 1, WALLET_OWNER_MAX, "whose wallet; of a transfer, the payer", __VA_ARGS__)
+#define WALLET_ARGUMENT_other(X, ...) \
+    X(other, TEXT, 1, WALLET_OWNER_MAX, "the payee; of a capture @system when absent", __VA_ARGS__)
+#define WALLET_ARGUMENT_ref(X, ...) \
+    X(ref, UUID, 0, 0, "its txn_id", __VA_ARGS__)
+#define WALLET_ARGUMENT_amount(X, ...) \
+    X(amount, I64, 1, WALLET_AMOUNT_MAX, "in minor units; where it may be absent, all that is left", __VA_ARGS__)
+#define WALLET_ARGUMENT_asset(X, ...) \
+    X(asset, TEXT, 1, 32, \
+      "1 to 32 capital letters, digits, _ . : - when absent CREDIT, or that of the hold or transaction", __VA_ARGS__)
+#define WALLET_ARGUMENT_legs(X, ...) \
+    X(legs, ROWS, WALLET_LEGS_MIN, WALLET_LEGS_MAX, "sum to zero in each asset", __VA_ARGS__)
+#define WALLET_ARGUMENT_expires_in_s(X, ...) \
+    X(expires_in_s, I64, 1, WALLET_EXPIRES_IN_S_MAX, \
+      "the hold is released after this time; never when absent", __VA_ARGS__)
+#define WALLET_ARGUMENT_floor(X, ...) \
+    X(floor, I64, -WALLET_AMOUNT_MAX, 0, "how far below zero the balance may go", __VA_ARGS__)
+#define WALLET_ARGUMENT_metadata(X, ...) \
+    X(metadata, JSON, 0, 0, "an object of at most 65536 bytes, stored with the transaction", __VA_ARGS__)
+#define WALLET_ARGUMENTS(X) \
+    WALLET_ARGUMENT_owner(X, ) WALLET_ARGUMENT_other(X, ) WALLET_ARGUMENT_ref(X, ) WALLET_ARGUMENT_amount(X, ) \
+    WALLET_ARGUMENT_asset(X, ) WALLET_ARGUMENT_legs(X, ) WALLET_ARGUMENT_expires_in_s(X, ) WALLET_ARGUMENT_floor(X, ) \
+    WALLET_ARGUMENT_metadata(X, )
+
 /* The arguments of each kind, in SQL's order. R: required, O: optional; then the argument's name in JSON. KEY() is where a JSON object has
  * txn_id: what comes before it is the subject, which HTTP has in the path. */
-/* clang-format off */
 #define WALLET_TOPUP_TAKES(R, O, KEY) \
     R(owner, "owner") KEY() R(amount, "amount") O(asset, "asset") O(metadata, "metadata")
 #define WALLET_SPEND_TAKES(R, O, KEY) \

@@ -13,41 +13,35 @@
 /* ---- fields ---- */
 
 /* clang-format off */
-#define AT(field) offsetof(WalletRequest, field)
-#define ROW_owner(field, need) \
-    {field, FIELD_TEXT, AT(owner), .required = need, .min = 1, .length_max = WALLET_OWNER_MAX, .help = "whose wallet; of a transfer, the payer"},
-#define ROW_other(field, need) \
-    {field, FIELD_TEXT, AT(other), .required = need, .min = 1, .length_max = WALLET_OWNER_MAX, .help = "the payee; of a capture @system when absent"},
-#define ROW_ref(field, need) \
-    {field, FIELD_UUID, AT(ref), .required = need, .help = "its txn_id"},
-#define ROW_amount(field, need) \
-    {field, FIELD_I64, AT(amount), .required = need, .min = 1, .max = WALLET_AMOUNT_MAX, .help = "in minor units; where it may be absent, all that is left"},
-#define ROW_asset(field, need) \
-    {field, FIELD_TEXT, AT(asset), .required = need, .min = 1, .length_max = 32, \
-     .help = "1 to 32 capital letters, digits, _ . : - when absent CREDIT, or that of the hold or transaction"},
-#define ROW_legs(field, need) \
-    {field, FIELD_ROWS, AT(legs), .required = need, .min = WALLET_LEGS_MIN, .max = WALLET_LEGS_MAX, .rows = &wallet_leg_table, .help = "sum to zero in each asset"},
-#define ROW_expires_in_s(field, need) \
-    {field, FIELD_I64, AT(expires_in_s), .required = need, .min = 1, .max = WALLET_EXPIRES_IN_S_MAX, .help = "the hold is released after this time; never when absent"},
-#define ROW_floor(field, need) \
-    {field, FIELD_I64, AT(floor), .required = need, .min = -WALLET_AMOUNT_MAX, .max = 0, .is_set = AT(has_floor), .help = "how far below zero the balance may go"},
-#define ROW_metadata(field, need) \
-    {field, FIELD_JSON, AT(metadata), .required = need, .help = "an object of at most 65536 bytes, stored with the transaction"},
+#define AT(field)              offsetof(WalletRequest, field)
+#define TYPE_TEXT(least, most) FIELD_TEXT, .min = least, .length_max = most
+#define TYPE_UUID(least, most) FIELD_UUID
+#define TYPE_I64(least, most)  FIELD_I64, .min = least, .max = most
+#define TYPE_ROWS(least, most) FIELD_ROWS, .min = least, .max = most, .rows = &wallet_leg_table
+#define TYPE_JSON(least, most) FIELD_JSON
+#define ROW(argument, json, least, most, text, field, need) \
+    {.name = field, .offset = AT(argument), .required = need, .help = text, .type = TYPE_##json(least, most)},
 #define ROW_KEY() \
     {"txn_id", FIELD_UUID, AT(txn_id), .help = "idempotency key, chosen by the client: posting twice with the same key posts once. Required, over HTTP here or in the header Idempotency-Key"},
-#define REQUIRED(argument, field) ROW_##argument(field, true)
-#define OPTIONAL(argument, field) ROW_##argument(field, false)
+#define REQUIRED(argument, field) WALLET_ARGUMENT_##argument(ROW, field, true)
+#define OPTIONAL(argument, field) WALLET_ARGUMENT_##argument(ROW, field, false)
 /* clang-format on */
 
-#define X(id, name, subjects) static const Field id##_fields[] = {WALLET_##id##_TAKES(REQUIRED, OPTIONAL, ROW_KEY)};
+#define X(id, name, subjects) \
+    static const Field id##_fields[] = {{"kind", FIELD_TEXT, AT(kind)}, WALLET_##id##_TAKES(REQUIRED, OPTIONAL, ROW_KEY)};
 WALLET_KINDS(X)
 #undef X
 
-#define X(id, name, subjects) {name, id##_fields, COUNT(id##_fields), sizeof(WalletRequest)},
+#define TABLE(id, name, from)         {name, id##_fields + (from), COUNT(id##_fields) - (from), sizeof(WalletRequest)},
+#define X(id, name, subjects) TABLE(id, name, 0)
+const FieldTable wallet_operation_lines[WALLET_KIND_COUNT] = {WALLET_KINDS(X)};
+#undef X
+
+#define X(id, name, subjects) TABLE(id, name, 1)
 const FieldTable wallet_operation_tables[WALLET_KIND_COUNT] = {WALLET_KINDS(X)};
 #undef X
 
-#define X(id, name, subjects) {name, id##_fields + subjects, COUNT(id##_fields) - subjects, sizeof(WalletRequest)},
+#define X(id, name, subjects) TABLE(id, name, 1 + subjects)
 const FieldTable wallet_operation_bodies[WALLET_KIND_COUNT] = {WALLET_KINDS(X)};
 #undef X
 

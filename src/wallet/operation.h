@@ -1,7 +1,8 @@
 /*
  * operation.h - operations as JSON: the fields of each kind, and the verdict.
  *
- * The tables are made from the arguments in kind.h; HTTP bodies, OpenAPI and the lines of pawl wallet batch are read by them.
+ * The tables are made from the arguments in kind.h; HTTP bodies, OpenAPI, the lines of pawl wallet batch and the wallet steps of definitions
+ * are read by them.
  * Threads: any; the tables are constant. Ownership: texts of a request live in the reader's arena.
  */
 #ifndef WALLET_OPERATION_H
@@ -12,14 +13,16 @@
 #include "wallet/post.h"
 
 typedef struct {
+    const char *kind; /* only in a line: as it was found by the name */
     const char *txn_id, *owner, *other, *asset, *ref, *metadata;
     int64_t     amount, expires_in_s, floor;
-    bool        has_floor;
     ReaderArray legs; /* of WalletLeg */
 } WalletRequest;
 
 /* Every field of the kind, into a WalletRequest. */
 extern const FieldTable wallet_operation_tables[WALLET_KIND_COUNT];
+/* The same and "kind", which names it. */
+extern const FieldTable wallet_operation_lines[WALLET_KIND_COUNT];
 /* The same without the subject: an HTTP body whose path names the owner, the hold or the transaction. */
 extern const FieldTable wallet_operation_bodies[WALLET_KIND_COUNT];
 

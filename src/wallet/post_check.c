@@ -9,31 +9,37 @@
 
 #define ITEM_BYTES 256 /* of an operation without metadata and legs */
 
-/* Every argument that the kind must have is given, and none that it does not take. */
+static const struct {
+    const char *name;
+    FieldType   type;
+    int64_t     least, most; /* of integers */
+    size_t      offset;
+} arguments[] = {
+#define ROW(argument, type, least, most, ...) {#argument, FIELD_##type, least, most, offsetof(WalletItem, argument)},
+    WALLET_ARGUMENTS(ROW)};
+
+static int64_t argument_i64(const WalletItem *item, size_t index)
+{
+    return *(const int64_t *)((const char *)item + arguments[index].offset);
+}
+
+static bool argument_is_given(const WalletItem *item, size_t index)
+{
+    if (arguments[index].type == FIELD_I64)
+        return argument_i64(item, index) != 0;
+    if (arguments[index].type == FIELD_ROWS)
+        return item->legs.count != 0;
+    return *(const char *const *)((const char *)item + arguments[index].offset) != NULL;
+}
+
+/* None is given that the kind does not take. */
 static ErrorCode check_arguments(const WalletItem *item, Error *reterr)
 {
-    const struct {
-        const char *argument;
-        bool        given;
-    } arguments[] = {
-        {"owner",        item->owner != NULL    },
-        {"other",        item->other != NULL    },
-        {"amount",       item->amount != 0      },
-        {"asset",        item->asset != NULL    },
-        {"ref",          item->ref != NULL      },
-        {"legs",         item->legs.count != 0  },
-        {"expires_in_s", item->expires_in_s != 0},
-        {"metadata",     item->metadata != NULL },
-    };
-
     for (size_t i = 0; i < COUNT(arguments); i++)
-        if (arguments[i].given && wallet_kind_needs(item->kind, arguments[i].argument) == ARGUMENT_NONE)
+        if (argument_is_given(item, i) && wallet_kind_needs(item->kind, arguments[i].name) == ARGUMENT_NONE)
             return fail(reterr, ERR_INVALID, "%s must not be given: %s takes %s",
-                        wallet_field_name(item->kind, arguments[i].argument), wallet_kind_names[item->kind],
+                        wallet_field_name(item->kind, arguments[i].name), wallet_kind_names[item->kind],
                         wallet_kind_takes[item->kind]);
-    if (item->floor != 0 && wallet_kind_needs(item->kind, "floor") == ARGUMENT_NONE)
-        return fail(reterr, ERR_INVALID, "floor must not be given: %s takes %s", wallet_kind_names[item->kind],
-                    wallet_kind_takes[item->kind]);
     return OK;
 }
 
@@ -64,6 +70,19 @@ static ErrorCode check_key(const char *field, const char *text, Error *reterr)
     return OK;
 }
 
+/* 0 is "not given". */
+static ErrorCode check_integer(const WalletItem *item, size_t index, Error *reterr)
+{
+    const char *name   = arguments[index].name;
+    int64_t     number = argument_i64(item, index);
+
+    if ((number == 0 && !is_required(item, name)) ||
+        (number >= arguments[index].least && number <= arguments[index].most))
+        return OK;
+    return fail(reterr, ERR_INVALID, "%s must be an integer from %lld to %lld", name, (long long)arguments[index].least,
+                (long long)arguments[index].most);
+}
+
 ErrorCode wallet_check(const WalletItem *item, Error *reterr)
 {
     TRY(check_key("txn_id", item->txn_id, reterr));
@@ -71,12 +90,9 @@ ErrorCode wallet_check(const WalletItem *item, Error *reterr)
     TRY(check_names(item, reterr));
     if (is_required(item, "ref"))
         TRY(check_key(wallet_field_name(item->kind, "ref"), item->ref, reterr));
-    if (item->amount < (is_required(item, "amount") ? 1 : 0) || item->amount > WALLET_AMOUNT_MAX)
-        return fail(reterr, ERR_INVALID, "amount must be an integer from 1 to %lld", (long long)WALLET_AMOUNT_MAX);
-    if (item->expires_in_s < 0 || item->expires_in_s > WALLET_EXPIRES_IN_S_MAX)
-        return fail(reterr, ERR_INVALID, "expires_in_s must be an integer from 1 to %d", WALLET_EXPIRES_IN_S_MAX);
-    if (item->floor > 0 || item->floor < -WALLET_AMOUNT_MAX)
-        return fail(reterr, ERR_INVALID, "floor must be an integer from %lld to 0", (long long)-WALLET_AMOUNT_MAX);
+    for (size_t i = 0; i < COUNT(arguments); i++)
+        if (arguments[i].type == FIELD_I64)
+            TRY(check_integer(item, i, reterr));
     if (is_required(item, "legs"))
         TRY(legs_check(item->legs, reterr));
     return wallet_check_metadata(item->metadata, reterr);
