@@ -6,7 +6,6 @@
 #include "base/uuid.h"
 #include "base/writer.h"
 #include "bus/command.h"
-#include "bus/decision_fields.h"
 
 ErrorCode api_decision_answer(Api *api, const char *noun, const char *id, const Decision *decision, Response *response,
                               Error *reterr)

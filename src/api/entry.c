@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 #include "base/writer.h"
-#include "wallet/cursor.h"
+#include "wallet/entry.h"
 #include "wallet/statement.h"
 
 #define LIMIT_MAX      1000

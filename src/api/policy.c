@@ -2,7 +2,7 @@
  * policy.c - retry policies over HTTP.
  */
 #include "api/api.h"
-#include "bus/policy_fields.h"
+#include "bus/policy.h"
 
 const RouteParameter api_policy_parameters[] = {
     {"type", "only the schedule of this type; the domain's own when absent"},

@@ -4,7 +4,7 @@
 #include "api/api.h"
 #include "base/problem.h"
 #include "http/suspend.h"
-#include "wallet/batch_fields.h"
+#include "wallet/operation.h"
 
 /* The header's key is that of all items that have none of their own. */
 static ErrorCode items_take(Request *request, const WalletBatchRequest *given, WalletItem **ret_items, Error *reterr)

@@ -7,14 +7,14 @@
 #include "api/example.h"
 #include "api/schema.h"
 #include "api/scope.h"
-#include "bus/decision_fields.h"
-#include "bus/policy_fields.h"
+#include "bus/command.h"
+#include "bus/policy.h"
 #include "bus/send_fields.h"
 #include "bus/work_fields.h"
 #include "process/activation_fields.h"
 #include "process/process_fields.h"
-#include "wallet/batch_fields.h"
-#include "wallet/open_fields.h"
+#include "wallet/operation.h"
+#include "wallet/wallet.h"
 
 static const char *const        balance_header[]  = {"Pawl-Balance", NULL},
                          *const status_header[]   = {"Pawl-Status", "Pawl-Key-Days", NULL},

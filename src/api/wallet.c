@@ -5,7 +5,7 @@
 #include "base/writer.h"
 #include "wallet/entry.h"
 #include "wallet/ledger.h"
-#include "wallet/open_fields.h"
+#include "wallet/wallet.h"
 
 /* ---- open ---- */
 

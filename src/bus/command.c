@@ -307,3 +307,11 @@ void decision_write(Writer *writer, const char *noun, const char *command_id, co
     writer_time(writer, "decided_at", decision->decided_at);
     writer_end(writer);
 }
+
+/* ---- a decision as JSON ---- */
+
+static const Field decision_fields[] = {
+    DECISION_FIELDS(DecisionRequest),
+    {"result", FIELD_JSON, offsetof(DecisionRequest, result), .help = "complete: what the handler would have returned"},
+};
+const FieldTable decision_table = {"decision", decision_fields, COUNT(decision_fields), sizeof(DecisionRequest)};

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/reader.h"
 #include "base/writer.h"
 #include "pg/pool.h"
 #include "pg/query.h"
@@ -135,5 +136,20 @@ must_check ErrorCode decisions_call(Pool *pool, const TxOptions *options, const 
 
 /* As JSON, the same for HTTP and the command line. */
 void command_write(Writer *writer, const Command *command);
+
+/* ---- a decision as JSON ---- */
+
+/* Rows of every table of decisions; Request has the texts `by` and `reason`. */
+#define DECISION_FIELDS(Request)                                                                      \
+    {"operator", FIELD_TEXT, offsetof(Request, by), .length_max = 200,                                \
+     .help = "who decides, as the client says; the audit shows it after the key's name: shop (ann)"}, \
+    {                                                                                                 \
+        "reason", FIELD_TEXT, offsetof(Request, reason), .length_max = 2000                           \
+    }
+
+typedef struct {
+    const char *by, *reason, *result;
+} DecisionRequest;
+extern const FieldTable decision_table;
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/reader.h"
 #include "base/writer.h"
 #include "pg/pool.h"
 #include "pg/query.h"
@@ -42,5 +43,19 @@ must_check ErrorCode retry_policy_set(Pool *pool, Deadline deadline, int lock_ms
                                       const int64_t *delays_ms, int count, const char *order_key, Error *reterr);
 /* As JSON, the same for HTTP and the command line. */
 void retry_policy_write(Writer *writer, const RetryPolicy *policy);
+
+/* ---- a policy as JSON ---- */
+
+typedef struct {
+    const char *type, *delays_s, *order_key; /* delays_s: JSON */
+} PolicyRequest;
+extern const FieldTable policy_table;
+
+/* The delays of a request, at most POLICY_DELAYS_MAX; none: it does not set them. ERR_INVALID: it sets nothing, or delays that cannot be. */
+must_check ErrorCode policy_request_delays(const PolicyRequest *request, int64_t *ret_delays_ms, int *ret_count,
+                                           Error *reterr);
+
+/* {"domain": ..., "items": [...]} */
+void policies_write(Writer *writer, const char *domain, const RetryPolicy *list, int count);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "base/writer.h"
 #include "cli/command.h"
-#include "cli/finding.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "rating/read.h"

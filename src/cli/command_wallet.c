@@ -12,8 +12,8 @@
 #include "cli/command.h"
 #include "cli/posting.h"
 #include "cli/print.h"
-#include "wallet/asset.h"
 #include "wallet/post.h"
+#include "wallet/wallet.h"
 
 #define MS_PER_S 1000
 

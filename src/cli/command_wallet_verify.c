@@ -5,7 +5,6 @@
 
 #include "base/writer.h"
 #include "cli/command.h"
-#include "cli/finding.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "wallet/verify.h"

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -368,4 +369,29 @@ void print_json(const Text *text)
 bool print_failed(void)
 {
     return cut;
+}
+
+/* ---- findings ---- */
+
+void findings_print(const Call *call, const Findings *findings)
+{
+    static const char *const head[] = {"row", "problem", NULL};
+    Table                    table;
+
+    table_init(&table, call->arena, head);
+    for (int i = 0; i < findings->count; i++) {
+        table_cell(&table, findings->rows[i].which);
+        table_cell(&table, findings->rows[i].sentence);
+    }
+    table_print(&table, "");
+    if (findings->more)
+        printf("and more\n");
+}
+
+ErrorCode findings_verdict(const Findings *findings, Error *reterr)
+{
+    if (findings->count == 0)
+        return OK;
+    return fail(reterr, ERR_CONFLICT, "%d%s row%s inconsistent", findings->count, findings->more ? " or more" : "",
+                findings->count == 1 && !findings->more ? " is" : "s are");
 }

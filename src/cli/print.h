@@ -10,8 +10,10 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/finding.h"
 #include "base/text.h"
 #include "base/writer.h"
+#include "cli/command.h"
 
 #define TABLE_COLUMNS_MAX 12
 
@@ -75,5 +77,12 @@ void print_line(const char *name, const char *value);
 void print_json(const Text *text);
 /* Was something too large to be printed whole? Then it was not printed at all. */
 bool print_failed(void);
+
+/* ---- findings ---- */
+
+/* A table of rows and problems. */
+void findings_print(const Call *call, const Findings *findings);
+/* ERR_CONFLICT with the number of findings, OK if there is none. */
+must_check ErrorCode findings_verdict(const Findings *findings, Error *reterr);
 
 #endif

@@ -108,4 +108,9 @@ const char *client_header(const ClientResponse *response, const char *name);
 /* OK: 2xx. ERR_RATE: 429. ERR_UNAVAILABLE: 5xx. ERR_REFUSED: any other. reterr->retry_ms is that of the response. */
 must_check ErrorCode client_judge(const ClientResponse *response, Error *reterr);
 
+/* ---- Retry-After ---- */
+
+/* RFC 9110, 10.2.3: milliseconds from now, at most CLIENT_RETRY_AFTER_MS_MAX. 0: NULL, malformed or past. */
+int retry_after_ms(const char *value, Wall now);
+
 #endif

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/fault.h"
-#include "client/address.h"
+#include "client/target.h"
 
 #define SET(option, value)                                                            \
     do {                                                                              \

@@ -9,6 +9,7 @@
 
 #include <curl/curl.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 
 #include "base/error.h"
 
@@ -36,5 +37,11 @@ must_check ErrorCode hosts_check(const char *list, Error *reterr);
 bool hosts_allow(const char *list, const Target *target);
 
 #define scoped_target __attribute__((cleanup(target_done)))
+
+/* ---- addresses ---- */
+
+/* After IANA's registries of special-purpose addresses: loopback, private, shared, link-local, documentation, multicast, reserved, and IPv6 addresses that map to such an IPv4
+ * address; also any family but IPv4 and IPv6. */
+bool address_is_private(const struct sockaddr *address);
 
 #endif

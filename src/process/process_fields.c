@@ -3,7 +3,7 @@
  */
 #include "process/process_fields.h"
 
-#include "bus/decision_fields.h"
+#include "bus/command.h"
 
 #define STEP_NAME_MAX 400
 

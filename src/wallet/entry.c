@@ -3,8 +3,10 @@
  */
 #include "wallet/entry.h"
 
+#include <sodium.h>
 #include <string.h>
 
+#include "base/reader.h"
 #include "pg/tx.h"
 #include "sql.h"
 #include "wallet/post.h"
@@ -105,4 +107,113 @@ ErrorCode transaction_entries(Pool *pool, Deadline deadline, Arena *arena, const
     TxOptions options = reading("transaction_entries", deadline, arena);
 
     return show(pool, &options, sql_wallet_transaction_entries, txn_id, "QW023", ret_json, reterr);
+}
+
+/* ---- cursors ---- */
+
+#define SUM_BYTES      8
+#define BYTES_MAX      512 /* an asset, a kind, two moments, a number */
+#define BASE64_VARIANT sodium_base64_VARIANT_URLSAFE_NO_PADDING
+
+typedef struct {
+    const char *asset, *kind, *since, *until;
+    int64_t     number;
+} Cursor;
+
+static const Field cursor_fields[] = {
+    {"asset", FIELD_TEXT, offsetof(Cursor, asset), .required = true},
+    {"kind", FIELD_TEXT, offsetof(Cursor, kind)},
+    {"since", FIELD_TEXT, offsetof(Cursor, since)},
+    {"until", FIELD_TEXT, offsetof(Cursor, until)},
+    {"number", FIELD_I64, offsetof(Cursor, number), .required = true, .min = 1, .max = INT64_MAX},
+};
+static const FieldTable cursor_table = {"cursor", cursor_fields, COUNT(cursor_fields), sizeof(Cursor)};
+
+static void sum_make(const char *list, const char *owner, const char *json, size_t size, unsigned char *ret_sum)
+{
+    crypto_generichash_state state;
+    unsigned char            hash[crypto_generichash_BYTES];
+
+    crypto_generichash_init(&state, NULL, 0, sizeof hash);
+    crypto_generichash_update(&state, (const unsigned char *)list, strlen(list) + 1);
+    crypto_generichash_update(&state, (const unsigned char *)owner, strlen(owner) + 1);
+    crypto_generichash_update(&state, (const unsigned char *)json, size);
+    crypto_generichash_final(&state, hash, sizeof hash);
+    memcpy(ret_sum, hash, SUM_BYTES);
+}
+
+static const char *asset_of(const EntryFilter *filter)
+{
+    return filter->asset ? filter->asset : WALLET_ASSET_DEFAULT;
+}
+
+static void filter_write(Writer *writer, const EntryFilter *filter, int64_t number)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "asset", asset_of(filter));
+    if (filter->kind)
+        writer_text(writer, "kind", filter->kind);
+    if (filter->since)
+        writer_text(writer, "since", filter->since);
+    if (filter->until)
+        writer_text(writer, "until", filter->until);
+    writer_i64(writer, "number", number);
+    writer_end(writer);
+}
+
+const char *cursor_text(Arena *arena, const char *list, const EntryFilter *filter, int64_t number)
+{
+    unsigned char bytes[SUM_BYTES + BYTES_MAX];
+    size_t        size = sodium_base64_ENCODED_LEN(sizeof bytes, BASE64_VARIANT);
+    char         *text = arena_array(arena, char, size);
+    Text          json;
+    Writer        writer;
+
+    text_init(&json, arena, BYTES_MAX);
+    writer_open(&writer, &json);
+    filter_write(&writer, filter, number);
+    sum_make(list, filter->owner, json.bytes, json.length, bytes);
+    memcpy(bytes + SUM_BYTES, json.bytes, json.length);
+    return sodium_bin2base64(text, size, bytes, SUM_BYTES + json.length, BASE64_VARIANT);
+}
+
+static ErrorCode cursor_read(Arena *arena, const char *list, const char *owner, const char *text, Cursor *ret_cursor,
+                             Error *reterr)
+{
+    unsigned char bytes[SUM_BYTES + BYTES_MAX], sum[SUM_BYTES];
+    const char   *json = (const char *)bytes + SUM_BYTES;
+    size_t        size;
+
+    if (sodium_base642bin(bytes, sizeof bytes, text, strlen(text), NULL, &size, NULL, BASE64_VARIANT) == 0 &&
+        size > SUM_BYTES) {
+        sum_make(list, owner, json, size - SUM_BYTES, sum);
+        if (memcmp(sum, bytes, SUM_BYTES) == 0 &&
+            reader_object(json, size - SUM_BYTES, &cursor_table, arena, ret_cursor, reterr) == OK)
+            return OK;
+    }
+    return fail(reterr, ERR_INVALID, "cursor must be the next_cursor of a page of this wallet's %s", list);
+}
+
+/* What is given beside the cursor must be what it carries. */
+static ErrorCode same_take(const char *parameter, const char *carried, const char **given, Error *reterr)
+{
+    if (*given && (!carried || strcmp(*given, carried) != 0))
+        return fail(reterr, ERR_INVALID, "%s must be that of the cursor, or be left out", parameter);
+    *given = carried;
+    return OK;
+}
+
+ErrorCode cursor_take(Arena *arena, const char *list, const char *cursor, EntryFilter *filter, Error *reterr)
+{
+    Cursor carried;
+
+    if (!cursor)
+        return OK;
+    TRY(cursor_read(arena, list, filter->owner, cursor, &carried, reterr));
+    TRY(same_take("asset", carried.asset, &filter->asset, reterr));
+    TRY(same_take("kind", carried.kind, &filter->kind, reterr));
+    TRY(same_take("since", carried.since, &filter->since, reterr));
+    TRY(same_take("until", carried.until, &filter->until, reterr));
+    filter->seen = carried.number;
+    return OK;
 }

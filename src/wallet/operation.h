@@ -33,4 +33,16 @@ void wallet_posted_write(Writer *writer, const WalletItem *item);
 /* The same for one that was not posted: txn_id, the type of the problem, and the reason. */
 void wallet_refusal_write(Writer *writer, const WalletItem *item);
 
+/* ---- many transfers as JSON ---- */
+
+typedef struct {
+    bool        atomic;
+    ReaderArray items; /* of WalletRequest */
+} WalletBatchRequest;
+extern const FieldTable wallet_batch_table;
+
+/* Members of an object that is open: "posted" and "refused" are counts, "items" has a verdict for each. None says whether it is new, so that
+ * a repeat has the bytes of the first response. */
+void wallet_verdicts_write(Writer *writer, WalletItem *const *items, int count);
+
 #endif

@@ -13,6 +13,7 @@
 #include "pg/query.h"
 #include "pg/tx.h"
 #include "sql.h"
+#include "wallet/post.h"
 
 #define NUMBER_PART_MAX 16383 /* what numeric can hold */
 #define NUMBER_FAR      1000000L
@@ -354,4 +355,50 @@ ErrorCode wallet_expire(Pool *pool, Deadline deadline, int limit, int *ret_count
 ErrorCode wallet_seal(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr)
 {
     return chunk(pool, deadline, "wallet_seal", sql_wallet_seal, limit, ret_count, reterr);
+}
+
+/* ---- a new wallet as JSON ---- */
+
+static const Field open_fields[] = {
+    {"owner", FIELD_TEXT, offsetof(WalletOpenRequest, owner), .required = true, .min = 1,
+     .length_max = WALLET_OWNER_MAX, .help = "any name without control characters that does not begin with \"@\""},
+    {"asset", FIELD_TEXT, offsetof(WalletOpenRequest, asset), .min = 1, .length_max = 32, .help = "CREDIT when absent"},
+    {"floor", FIELD_I64, offsetof(WalletOpenRequest, floor), .min = -WALLET_AMOUNT_MAX, .max = 0,
+     .is_set = offsetof(WalletOpenRequest, has_floor), .help = "how far below zero the wallet may go; 0 when absent"},
+    {"metadata", FIELD_JSON, offsetof(WalletOpenRequest, metadata), .help = "an object, kept with the wallet"},
+    {"txn_id", FIELD_UUID, offsetof(WalletOpenRequest, txn_id), .help = "not needed: the wallet is its own key"},
+};
+const FieldTable wallet_open_table = {"wallet", open_fields, COUNT(open_fields), sizeof(WalletOpenRequest)};
+
+WalletNew wallet_open_request_new(const WalletOpenRequest *request)
+{
+    return (WalletNew){.owner     = request->owner,
+                       .asset     = request->asset ? request->asset : WALLET_ASSET_DEFAULT,
+                       .metadata  = request->metadata,
+                       .txn_id    = request->txn_id,
+                       .floor     = request->floor,
+                       .has_floor = request->has_floor};
+}
+
+/* ---- assets ---- */
+
+typedef struct {
+    const char *asset, *domain;
+} EmitTo;
+
+static ErrorCode emit_to(Tx *tx, void *context, Error *reterr)
+{
+    const EmitTo *given = context;
+
+    return db_run(tx, sql_wallet_emit_to, DB_ARGS(db_text(given->asset), db_text(given->domain)), NULL, reterr);
+}
+
+ErrorCode asset_emit_to(Pool *pool, Deadline deadline, const char *asset, const char *domain, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions options = {.name = "asset_emit_to", .deadline = deadline, .arena = arena, .keyed = true}; /* idempotent */
+    EmitTo    given   = {asset, domain};
+
+    TRY(wallet_check_asset("asset", asset, reterr));
+    return tx_run(pool, &options, emit_to, &given, reterr);
 }

@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/reader.h"
 #include "base/writer.h"
 #include "pg/pool.h"
 #include "pg/query.h"
@@ -118,5 +119,22 @@ void wallet_time_write(Writer *writer, const char *name, int64_t micros); /* 0: 
 must_check ErrorCode wallet_expire(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
 /* One chunk of transactions that can no longer change; how many were sealed. */
 must_check ErrorCode wallet_seal(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
+
+/* ---- a new wallet as JSON ---- */
+
+typedef struct {
+    const char *txn_id, *owner, *asset, *metadata;
+    int64_t     floor;
+    bool        has_floor;
+} WalletOpenRequest;
+extern const FieldTable wallet_open_table;
+
+WalletNew wallet_open_request_new(const WalletOpenRequest *request);
+
+/* ---- assets ---- */
+
+/* An asset is created with its first wallet. From now on each posted transaction of this asset sends a command "wallet.posted" to a domain of the bus, in the same
+ * transaction. domain NULL: no longer. ERR_INVALID: a bad asset or domain. */
+must_check ErrorCode asset_emit_to(Pool *pool, Deadline deadline, const char *asset, const char *domain, Error *reterr);
 
 #endif

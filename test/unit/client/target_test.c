@@ -5,9 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "client/address.h"
 #include "client/client.h"
-#include "client/retry_after.h"
 #include "client/target.h"
 #include "test/harness/test.h"
 

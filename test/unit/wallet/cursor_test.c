@@ -1,7 +1,7 @@
 /*
  * cursor_test.c - a cursor carries its filter, and belongs to one list of one owner.
  */
-#include "wallet/cursor.h"
+#include "wallet/entry.h"
 
 #include <string.h>
 
