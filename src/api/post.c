@@ -134,7 +134,7 @@ static ErrorCode transaction_answer(void *context, Request *request, Response *r
     writer_text(&writer, "txn_id", item->txn_id);
     writer_i64(&writer, "amount", item->posted_amount);
     writer_raw(&writer, "entries", entries);
-    wallet_time_write(&writer, "at", item->decided_at);
+    writer_time(&writer, "at", item->decided_at);
     writer_end(&writer);
     headers_add(request, response, item);
     return OK;

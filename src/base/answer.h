@@ -1,6 +1,7 @@
 /*
- * answer.h - the shape of a response's JSON, for OpenAPI: what FieldTable (base/reader.h) is for request bodies. Each module has the
- * tables of what its writers write, in its answers.c; a test compares the responses with them.
+ * answer.h - the shape of a response's JSON: what FieldTable (base/reader.h) is for request bodies. OpenAPI is made from it, and
+ * writer_row() (base/writer.h) writes a struct by it. Each module has the tables of its responses in its answers.c; a test compares
+ * the responses with them.
  */
 #ifndef BASE_ANSWER_H
 #define BASE_ANSWER_H
@@ -25,6 +26,7 @@ typedef struct {
     AnswerType         type;
     bool               optional; /* it may be missing */
     bool               nullable;
+    size_t             offset, size; /* of the member of the row's struct: see AT(); size 0: none, it is written by hand */
     const char *const *words; /* TEXT: the only values, ended by NULL */
     const AnswerTable *table; /* OBJECT, and each of ROWS */
     const char        *help;

@@ -9,6 +9,8 @@
 
 /* clang-format off */
 #define TABLE(name, noun) const AnswerTable answer_##name = {noun, name##_fields, COUNT(name##_fields)}
+/* Where writer_row() finds it. */
+#define AT(Row, member) .offset = offsetof(Row, member), .size = sizeof(((Row *)0)->member)
 #define I64(name, ...)  {name, ANSWER_I64, ##__VA_ARGS__}
 #define BOOL(name, ...) {name, ANSWER_BOOL, ##__VA_ARGS__}
 #define TEXT(name, ...) {name, ANSWER_TEXT, ##__VA_ARGS__}

@@ -111,8 +111,7 @@ void writer_time(Writer *writer, const char *name, int64_t micros)
         writer_null(writer, name);
         return;
     }
-    wall_text((Wall){micros}, text);
-    snprintf(strrchr(text, '.'), sizeof ".123456Z", ".%06dZ", (int)((micros % 1000000 + 1000000) % 1000000));
+    wall_text_us((Wall){micros}, text);
     writer_text(writer, name, text);
 }
 
@@ -151,6 +150,44 @@ static size_t character_size(const char *bytes, size_t left)
         if (text_is_utf8(bytes, size))
             return size;
     return 0;
+}
+
+static void field_write(Writer *writer, const AnswerField *field, const void *row)
+{
+    const char *at   = (const char *)row + field->offset;
+    const char *text = NULL;
+
+    assert(field->size);
+    switch (field->type) {
+    case ANSWER_I64:
+        writer_i64(writer, field->name,
+                   field->size == sizeof(int32_t) ? *(const int32_t *)at : *(const int64_t *)at);
+        return;
+    case ANSWER_BOOL:
+        writer_bool(writer, field->name, *(const bool *)at);
+        return;
+    case ANSWER_TIME:
+        writer_time(writer, field->name, *(const int64_t *)at);
+        return;
+    case ANSWER_TEXT:
+    case ANSWER_UUID:
+    case ANSWER_JSON:
+        text = *(const char *const *)at;
+        break;
+    case ANSWER_OBJECT:
+    case ANSWER_ROWS:
+        assert(!"a member of a row is one value");
+    }
+    if (text || !field->optional)
+        (field->type == ANSWER_JSON ? writer_raw : writer_text)(writer, field->name, text);
+}
+
+void writer_row(Writer *writer, const AnswerTable *table, const void *row)
+{
+    writer_object(writer, NULL);
+    for (size_t i = 0; i < table->count; i++)
+        field_write(writer, &table->fields[i], row);
+    writer_end(writer);
 }
 
 void writer_quote(Text *text, const char *value)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/answer.h"
 #include "base/text.h"
 
 #define WRITER_DEPTH_MAX 32
@@ -37,6 +38,9 @@ void writer_time(Writer *writer, const char *name,
                  int64_t micros); /* since 1970, as RFC 3339 in UTC with microseconds; 0: null */
 void writer_null(Writer *writer, const char *name);
 void writer_raw(Writer *writer, const char *name, const char *json); /* valid JSON, e.g. from PostgreSQL; NULL: null */
+
+/* One object, by the table of its fields, all of which are in the row. A text that is NULL is left out if its field is optional. */
+void writer_row(Writer *writer, const AnswerTable *table, const void *row);
 
 /* Append value as a JSON string, quotes included. */
 void writer_quote(Text *text, const char *value);

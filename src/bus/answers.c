@@ -3,7 +3,10 @@
  */
 #include "bus/answers.h"
 
+#include "bus/batch.h"
+#include "bus/claim.h"
 #include "bus/command.h"
+#include "bus/dead_letter.h"
 #include "bus/policy.h"
 #include "bus/settle.h"
 
@@ -38,10 +41,12 @@ static const AnswerField command_fields[] = {
     TIME("lease_until", .nullable = true), TIME("ended_at", .nullable = true), ROWS("audit", event)};
 TABLE(command, "Command");
 static const AnswerField command_line_fields[] = {
-    UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
-    TIME("created_at"), TIME("due_at", .nullable = true, .help = "when a delayed command is due; null: it is not delayed"),
-    TEXT("error", .nullable = true)};
-static TABLE(command_line, "CommandLine");
+    UUID("command_id", AT(Command, command_id)), TEXT("domain", AT(Command, domain)), TEXT("type", AT(Command, type)),
+    TEXT("status", AT(Command, status), .words = command_statuses), I64("attempts", AT(Command, attempts)),
+    TIME("created_at", AT(Command, created_at)),
+    TIME("due_at", AT(Command, due_at), .nullable = true, .help = "when a delayed command is due; null: it is not delayed"),
+    TEXT("error", AT(Command, error), .nullable = true)};
+TABLE(command_line, "CommandLine");
 static const AnswerField commands_fields[] = {ROWS("items", command_line), NEXT_CURSOR};
 TABLE(commands, "Commands");
 static const AnswerField decision_fields[] = {
@@ -56,15 +61,19 @@ static const AnswerField policies_fields[] = {TEXT("domain"), ROWS("items", poli
 TABLE(policies, "RetryPolicies");
 
 static const AnswerField batch_fields[] = {
-    UUID("batch_id"), TEXT("name", .nullable = true), TEXT("status"), I64("total"), I64("pending"), I64("in_progress"),
-    I64("completed"), I64("failed"), I64("canceled"), I64("in_tsq"), TIME("created_at"),
-    TIME("completed_at", .nullable = true)};
+    UUID("batch_id", AT(Batch, batch_id)), TEXT("name", AT(Batch, name), .nullable = true),
+    TEXT("status", AT(Batch, status)), I64("total", AT(Batch, total)), I64("pending", AT(Batch, pending)),
+    I64("in_progress", AT(Batch, in_progress)), I64("completed", AT(Batch, completed)), I64("failed", AT(Batch, failed)),
+    I64("canceled", AT(Batch, canceled)), I64("in_tsq", AT(Batch, in_tsq)), TIME("created_at", AT(Batch, created_at)),
+    TIME("completed_at", AT(Batch, completed_at), .nullable = true)};
 TABLE(batch, "Batch");
 
 static const AnswerField claimed_item_fields[] = {
-    UUID("command_id"), TEXT("type"), JSON("payload", .nullable = true), I64("attempt"), I64("max_attempts"),
-    I64("lease", .help = "the fencing token, a random integer below 2^53: settle and extend need it")};
-static TABLE(claimed_item, "ClaimedCommand");
+    UUID("command_id", AT(ClaimedCommand, command_id)), TEXT("type", AT(ClaimedCommand, type)),
+    JSON("payload", AT(ClaimedCommand, payload), .nullable = true), I64("attempt", AT(ClaimedCommand, attempt)),
+    I64("max_attempts", AT(ClaimedCommand, max_attempts)),
+    I64("lease", AT(ClaimedCommand, token), .help = "the fencing token, a random integer below 2^53: settle and extend need it")};
+TABLE(claimed_item, "ClaimedCommand");
 static const AnswerField claimed_fields[] = {ROWS("items", claimed_item)};
 TABLE(claimed, "Claimed");
 
@@ -91,10 +100,14 @@ TABLE(extended, "Extended");
 
 static const char *const letter_states[] = {"pending", "retrying", "failed", "resolved", NULL};
 static const AnswerField letter_fields[] = {
-    I64("id"), TEXT("operation_type"), TEXT("operation_key"), JSON("operation_data", .nullable = true),
-    TEXT("error_message", .nullable = true), TEXT("error_code", .nullable = true), I64("retry_count"),
-    TEXT("status", .words = letter_states), TIME("created_at"), TIME("last_retry_at", .nullable = true),
-    TEXT("retried_by", .nullable = true,
+    I64("id", AT(DeadLetter, id)), TEXT("operation_type", AT(DeadLetter, operation_type)),
+    TEXT("operation_key", AT(DeadLetter, operation_key)),
+    JSON("operation_data", AT(DeadLetter, operation_data), .nullable = true),
+    TEXT("error_message", AT(DeadLetter, error_message), .nullable = true),
+    TEXT("error_code", AT(DeadLetter, error_code), .nullable = true), I64("retry_count", AT(DeadLetter, retry_count)),
+    TEXT("status", AT(DeadLetter, status), .words = letter_states), TIME("created_at", AT(DeadLetter, created_at)),
+    TIME("last_retry_at", AT(DeadLetter, last_retry_at), .nullable = true),
+    TEXT("retried_by", AT(DeadLetter, retried_by), .nullable = true,
          .help = "pawl, or DOMAIN/TYPE of the bus by a route; null: nothing retries it unless an application claims it")};
 TABLE(letter, "DeadLetter");
 static const AnswerField letters_fields[] = {ROWS("items", letter), I64("next_cursor", .nullable = true)};

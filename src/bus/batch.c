@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "bus/answers.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -108,18 +109,5 @@ ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char
 
 void batch_write(Writer *writer, const Batch *batch)
 {
-    writer_object(writer, NULL);
-    writer_text(writer, "batch_id", batch->batch_id);
-    writer_text(writer, "name", batch->name);
-    writer_text(writer, "status", batch->status);
-    writer_i64(writer, "total", batch->total);
-    writer_i64(writer, "pending", batch->pending);
-    writer_i64(writer, "in_progress", batch->in_progress);
-    writer_i64(writer, "completed", batch->completed);
-    writer_i64(writer, "failed", batch->failed);
-    writer_i64(writer, "canceled", batch->canceled);
-    writer_i64(writer, "in_tsq", batch->in_tsq);
-    writer_time(writer, "created_at", batch->created_at);
-    writer_time(writer, "completed_at", batch->completed_at);
-    writer_end(writer);
+    writer_row(writer, &answer_batch, batch);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "bus/answers.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -167,16 +168,7 @@ ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const cha
 
 void command_write(Writer *writer, const Command *command)
 {
-    writer_object(writer, NULL);
-    writer_text(writer, "command_id", command->command_id);
-    writer_text(writer, "domain", command->domain);
-    writer_text(writer, "type", command->type);
-    writer_text(writer, "status", command->status);
-    writer_i64(writer, "attempts", command->attempts);
-    writer_time(writer, "created_at", command->created_at);
-    writer_time(writer, "due_at", command->due_at); /* null unless it is delayed */
-    writer_text(writer, "error", command->error);
-    writer_end(writer);
+    writer_row(writer, &answer_command_line, command);
 }
 
 /* ---- decisions ---- */

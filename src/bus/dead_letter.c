@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "bus/answers.h"
 #include "bus/metric.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -383,17 +384,5 @@ ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types,
 
 void dead_letter_write(Writer *writer, const DeadLetter *letter)
 {
-    writer_object(writer, NULL);
-    writer_i64(writer, "id", letter->id);
-    writer_text(writer, "operation_type", letter->operation_type);
-    writer_text(writer, "operation_key", letter->operation_key);
-    writer_raw(writer, "operation_data", letter->operation_data);
-    writer_text(writer, "error_message", letter->error_message);
-    writer_text(writer, "error_code", letter->error_code);
-    writer_i64(writer, "retry_count", letter->retry_count);
-    writer_text(writer, "status", letter->status);
-    writer_time(writer, "created_at", letter->created_at);
-    writer_time(writer, "last_retry_at", letter->last_retry_at);
-    writer_text(writer, "retried_by", letter->retried_by);
-    writer_end(writer);
+    writer_row(writer, &answer_letter, letter);
 }

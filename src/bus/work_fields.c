@@ -30,16 +30,8 @@ void claimed_write(Writer *writer, const ClaimedCommand *list, int count)
 {
     writer_object(writer, NULL);
     writer_array(writer, "items");
-    for (int i = 0; i < count; i++) {
-        writer_object(writer, NULL);
-        writer_text(writer, "command_id", list[i].command_id);
-        writer_text(writer, "type", list[i].type);
-        writer_raw(writer, "payload", list[i].payload);
-        writer_i64(writer, "attempt", list[i].attempt);
-        writer_i64(writer, "max_attempts", list[i].max_attempts);
-        writer_i64(writer, "lease", list[i].token);
-        writer_end(writer);
-    }
+    for (int i = 0; i < count; i++)
+        writer_row(writer, &answer_claimed_item, &list[i]);
     writer_end(writer);
     writer_end(writer);
 }

@@ -4,6 +4,7 @@
 #include "wallet/answers.h"
 
 #include "base/finding.h"
+#include "wallet/entry.h"
 
 #include "base/answer_field.h"
 
@@ -24,9 +25,11 @@ static const AnswerField wallets_fields[] = {ROWS("items", wallet)};
 TABLE(wallets, "Wallets");
 
 static const AnswerField entry_fields[] = {
-    UUID("txn_id"), TEXT("kind"), I64("amount"), I64("balance"), I64("held"), I64("version"),
-    TEXT("other", .nullable = true), METADATA, TIME("at")};
-static TABLE(entry, "Entry");
+    UUID("txn_id", AT(Entry, txn_id)), TEXT("kind", AT(Entry, kind)), I64("amount", AT(Entry, amount)),
+    I64("balance", AT(Entry, balance)), I64("held", AT(Entry, held)), I64("version", AT(Entry, version)),
+    TEXT("other", AT(Entry, other), .nullable = true), JSON("metadata", AT(Entry, metadata), .nullable = true),
+    TIME("at", AT(Entry, at))};
+TABLE(entry, "Entry");
 static const AnswerField entries_fields[] = {
     TEXT("owner"), TEXT("asset"), ROWS("items", entry),
     TEXT("next_cursor", .nullable = true, .help = "null: there is no more")};

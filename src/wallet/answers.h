@@ -6,7 +6,7 @@
 
 #include "base/answer.h"
 
-extern const AnswerTable answer_wallet, answer_wallet_past, answer_wallets, answer_entries;
+extern const AnswerTable answer_wallet, answer_wallet_past, answer_wallets, answer_entry, answer_entries;
 extern const AnswerTable answer_moved, answer_transfer, answer_frozen, answer_floor, answer_hold_placed,
     answer_captured, answer_voided, answer_refunded, answer_multi, answer_verdicts;
 extern const AnswerTable answer_transaction, answer_hold, answer_verify;

@@ -9,6 +9,7 @@
 #include "base/reader.h"
 #include "pg/tx.h"
 #include "sql.h"
+#include "wallet/answers.h"
 #include "wallet/post.h"
 
 DB_SHAPE(entry, Entry, ENTRY_COLUMNS);
@@ -56,17 +57,7 @@ ErrorCode entry_list(Pool *pool, Deadline deadline, Arena *arena, const EntryFil
 
 void entry_write(Writer *writer, const Entry *entry)
 {
-    writer_object(writer, NULL);
-    writer_text(writer, "txn_id", entry->txn_id);
-    writer_text(writer, "kind", entry->kind);
-    writer_i64(writer, "amount", entry->amount);
-    writer_i64(writer, "balance", entry->balance);
-    writer_i64(writer, "held", entry->held);
-    writer_i64(writer, "version", entry->version);
-    writer_text(writer, "other", entry->other);
-    writer_raw(writer, "metadata", entry->metadata);
-    wallet_time_write(writer, "at", entry->at);
-    writer_end(writer);
+    writer_row(writer, &answer_entry, entry);
 }
 
 /* sqlstate names the kind of what is missing: see wallet/module.c. */

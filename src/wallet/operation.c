@@ -83,7 +83,7 @@ static void write_rest(Writer *writer, const WalletItem *item)
 {
     switch (item->kind) {
     case WALLET_HOLD:
-        wallet_time_write(writer, "expires_at",
+        writer_time(writer, "expires_at",
                           item->expires_in_s ? item->decided_at + item->expires_in_s * 1000000 : 0);
         break;
     case WALLET_FREEZE:
@@ -118,7 +118,7 @@ void wallet_posted_write(Writer *writer, const WalletItem *item)
     writer_i64(writer, "available", item->available);
     writer_i64(writer, "version", item->version);
     write_rest(writer, item);
-    wallet_time_write(writer, "at", item->decided_at);
+    writer_time(writer, "at", item->decided_at);
 }
 
 void wallet_refusal_write(Writer *writer, const WalletItem *item)

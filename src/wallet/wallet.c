@@ -250,7 +250,7 @@ void wallet_write(Writer *writer, const Wallet *wallet)
     writer_i64(writer, "version", wallet->version);
     writer_bool(writer, "frozen", wallet->frozen);
     writer_raw(writer, "metadata", wallet->metadata);
-    wallet_time_write(writer, "created_at", wallet->created_at);
+    writer_time(writer, "created_at", wallet->created_at);
     writer_end(writer);
 }
 
@@ -321,15 +321,6 @@ ErrorCode wallet_missing(const char *owner, const char *asset, Error *reterr)
 void wallet_time_text(int64_t micros, char *ret_text)
 {
     wall_text_us((Wall){micros}, ret_text);
-}
-
-void wallet_time_write(Writer *writer, const char *name, int64_t micros)
-{
-    char text[WALLET_TIME_SIZE];
-
-    if (micros)
-        wallet_time_text(micros, text);
-    writer_text(writer, name, micros ? text : NULL);
 }
 
 /* ---- on the clock ---- */

@@ -111,7 +111,6 @@ ErrorCode wallet_missing(const char *owner, const char *asset, Error *reterr);
 /* RFC 3339 in UTC to the microsecond: a query for the moment of an answer finds what happened then. */
 #define WALLET_TIME_SIZE WALL_TEXT_SIZE
 void wallet_time_text(int64_t micros, char *ret_text);
-void wallet_time_write(Writer *writer, const char *name, int64_t micros); /* 0: null */
 
 /* ---- on the clock ---- */
 

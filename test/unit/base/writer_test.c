@@ -1,5 +1,5 @@
 /*
- * writer_test.c - commas, escapes, numbers that read back, and a text that is too small.
+ * writer_test.c - commas, escapes, numbers that read back, rows by their tables, and a text that is too small.
  */
 #include "base/writer.h"
 
@@ -10,6 +10,8 @@
 #include <jansson.h>
 
 #include "test/harness/test.h"
+
+#include "base/answer_field.h"
 
 static void assert_quoted(const char *value, const char *expected)
 {
@@ -145,4 +147,42 @@ TEST(writer_reports_once_that_the_text_is_full)
     writer_end(&w);
     assert_true(text_is_full(&text));
     assert_true(text.length <= 10);
+}
+
+typedef struct {
+    const char *name, *note, *data;
+    int64_t     amount, at;
+    int32_t     tries;
+    bool        good;
+} Row;
+
+static const AnswerField row_fields[] = {
+    TEXT("who", AT(Row, name)),
+    TEXT("note", AT(Row, note), .optional = true),
+    JSON("data", AT(Row, data), .nullable = true),
+    I64("amount", AT(Row, amount)),
+    I64("tries", AT(Row, tries)),
+    BOOL("good", AT(Row, good)),
+    TIME("at", AT(Row, at), .nullable = true),
+};
+static TABLE(row, "Row");
+
+static void assert_row(const Row *row, const char *expected)
+{
+    scoped_text Text text = {0};
+    Writer           writer;
+
+    text_init(&text, NULL, TEXT_MAX_LINE);
+    writer_open(&writer, &text);
+    writer_row(&writer, &answer_row, row);
+    assert_string_equal(text_string(&text), expected);
+}
+
+TEST(writer_row_writes_each_member_by_the_table)
+{
+    assert_row(&(Row){"ann", "a\"b", "{\"n\": 1}", INT64_MIN, 1763200000000001, INT32_MIN, true},
+               "{\"who\":\"ann\",\"note\":\"a\\\"b\",\"data\":{\"n\": 1},\"amount\":-9223372036854775808,"
+               "\"tries\":-2147483648,\"good\":true,\"at\":\"2025-11-15T09:46:40.000001Z\"}");
+    /* What is missing is null, and an optional text is left out. */
+    assert_row(&(Row){0}, "{\"who\":null,\"data\":null,\"amount\":0,\"tries\":0,\"good\":false,\"at\":null}");
 }
