@@ -49,7 +49,7 @@ static int64_t on_prune(void *context, int rows)
 
     if (db_call(bot->options.pool, &options, sql_rating_prune, DB_ARGS(db_i32(rows)), &db_i64_shape, &deleted,
                 &error) != OK)
-        log_error(LOG_WARN, "bot", "old rows of groups were not deleted", &error);
+        log_error(LOG_WARN, "bot", "cannot delete old rows of groups", &error);
     return deleted;
 }
 

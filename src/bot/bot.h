@@ -43,8 +43,8 @@ void bot_cut_off(Bot *bot);
 /* After bot_wait() returned true. */
 void bot_free(Bot *bot);
 
-/* The intake tells the bot who has written, which the game notes in a transaction of its own, and which updates the database did not
- * take, whose users the notices tell. */
+/* Makes the intake report authors of messages, whom the game stores in its own transaction, and updates that the
+ * database did not take, whose users are notified. */
 void bot_intake_watch(BotNotices *notices, TelegramIntake *intake);
 
 /* The try of a dead letter of an update: OK when the update has ended. */

@@ -1,5 +1,6 @@
 /*
- * intake.c - what the intake of updates tells the bot: who has written, and which updates the database did not take. See bot.h.
+ * intake.c - what the intake of updates tells the bot: who has written, and which updates the database did not take.
+ * See bot.h.
  */
 #include "bot/bot.h"
 

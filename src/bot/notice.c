@@ -75,7 +75,7 @@ static void message_send(BotNotices *notices, const TelegramOutgoing *item, Aren
             break;
     }
     if (code != OK && code != ERR_STOPPING)
-        log_error(LOG_WARN, "bot", "a user was not notified that the database is away", &error);
+        log_error(LOG_WARN, "bot", "cannot notify a user that the database is unavailable", &error);
 }
 
 static void notice_send(BotNotices *notices, const Notice *notice, const char *name, Arena *arena)
@@ -86,8 +86,8 @@ static void notice_send(BotNotices *notices, const Notice *notice, const char *n
     if (telegram_update_parse(notice->json, strlen(notice->json), arena, &update, &error) != OK)
         return;
     BotMessages *messages = arena_array(arena, BotMessages, 1);
-    GameInput    input    = {.bot_id   = telegram_bot_id(notices->bot),
-                             .bot_name = name}; /* "": not known yet, so a command that names a bot may be for another */
+    /* Name "": not known yet, so a command that names a bot may be for another. */
+    GameInput input = {.bot_id = telegram_bot_id(notices->bot), .bot_name = name};
 
     if (bot_input_read(&update, arena, &input))
         bot_messages_add_failure(messages, &input, &notice->why, NULL, arena);
@@ -134,7 +134,7 @@ ErrorCode bot_notices_new(const char *token, const char *api_root, BotNotices **
     cond_init(&notices->changed);
     if (!thread_try_start("bot-notice", notices_run, notices, &notices->thread)) {
         notices_drop(notices);
-        return fail(reterr, ERR_INTERNAL, "a thread for the bot cannot be started");
+        return fail(reterr, ERR_INTERNAL, "cannot start a thread for the bot");
     }
     *ret_notices = notices;
     return OK;
@@ -205,7 +205,7 @@ void bot_notices_add(BotNotices *notices, const char *json, size_t size, const E
         return;
     notices->known[notices->known_count++ % NOTICE_KNOWN_MAX] = id;
     if (notices->count == NOTICE_QUEUE_MAX) {
-        log_write(LOG_WARN, "bot", "a user is not notified that the database is away: too many notices wait",
+        log_write(LOG_WARN, "bot", "a user is not notified that the database is unavailable: too many notices wait",
                   LOG_INT("update", id));
         return;
     }

@@ -1,10 +1,12 @@
 /*
- * notice.h - notifies users whose updates cannot be handled because the database fails: directly, because the outbox is in the database.
+ * notice.h - notifies users whose updates cannot be handled because the database fails: directly, because the outbox
+ * is in the database.
  *
  * Invariants
- *   1. A user is notified once per update and pod, for the last NOTICE_KNOWN_MAX updates. What the server did not accept
- *      (429) is sent again; what it may have got is not.
- *   2. Adding does not wait: a thread sends. Beyond NOTICE_QUEUE_MAX a notice is dropped and logged, the update is not affected.
+ *   1. A user is notified once per update and pod, for the last NOTICE_KNOWN_MAX updates. A notice that
+ *      the server did not accept (429) is sent again; one that it may have received is not.
+ *   2. Adding does not wait: a thread sends. Beyond NOTICE_QUEUE_MAX a notice is dropped and logged, the update is
+ *      not affected.
  * The functions that add and ask take NULL, and do nothing.
  * Threads: any; one of its own. Ownership: everything is copied.
  */

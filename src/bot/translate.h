@@ -1,5 +1,6 @@
 /*
- * translate.h - translates between the Bot API and the game: an update becomes an input of the game, its replies become messages.
+ * translate.h - translates between the Bot API and the game: an update becomes an input of the game, its replies
+ * become messages.
  *
  * Pure. Threads: any. Ownership: results borrow from the update and the replies, and live in the arena.
  */
@@ -21,8 +22,8 @@ typedef struct {
 /* What setMyCommands is given; ended by a NULL command. */
 extern const TelegramCommand bot_commands[];
 
-/* The caller sets bot_id, bot_name, per_user, per_group and is_late of the input; this sets the rest and parses the text.
- * false: the game does not handle this update. An edited command is one: it is no new command. */
+/* The caller sets bot_id, bot_name, per_user, per_group and is_late of the input; this sets the rest and parses the
+ * text. false: the game does not handle this update. An edited command is one: it is no new command. */
 bool bot_input_read(const TelegramUpdate *update, Arena *arena, GameInput *input);
 /* Append the replies. progress_id: the command whose message shows the progress of this update; the answer replaces it.
  * NULL: no progress was shown. */

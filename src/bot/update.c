@@ -52,13 +52,13 @@ static void update_release(BotUpdate *update, const Error *error)
     update->job->not_begun = arena_text(update->job->arena, error->text);
 }
 
-/* It was settled by an earlier try whose answer was lost, or the lease is another's. */
+/* An earlier try, whose answer was lost, settled it, or another worker has the lease. */
 static void update_lost(const BotUpdate *update)
 {
     update->settle->settled = update->settle->again;
 }
 
-/* The answer to a match or an undo has no place in the outbox: nothing was done, and the updates of the chat wait until there is one. */
+/* The outbox has no place for the answer to a match or an undo. Nothing was done; the chat's updates wait. */
 static bool update_is_full(const Error *error)
 {
     return strcmp(error->sqlstate, TELEGRAM_OUTBOX_FULL) == 0;
@@ -81,16 +81,16 @@ static void update_wait(BotUpdate *update, const Error *why)
     settle->status    = "PENDING";
 }
 
-/* The user is notified that it failed, and it is done. */
+/* Notifies the user that it failed, and completes it. */
 static void update_fail(BotUpdate *update, const Error *why)
 {
     Error error = {0}, final = *why;
 
-    if (!update->conflict) /* nothing will be done later: not what is said about an outage */
+    if (!update->conflict) /* it will not run later, so the user must not read that it will */
         final.code = ERR_INTERNAL;
     update->is_late = true; /* there may be a letter */
 
-    log_error(LOG_ERROR, "bot", "an update failed, its user is notified", why);
+    log_error(LOG_ERROR, "bot", "an update failed; its user is notified", why);
     update->failure = &final;
     if (update_try(update, &error) == OK)
         update_done(update);
@@ -108,7 +108,7 @@ static void update_later(BotUpdate *update, const Error *why)
     int                   doubled = command->attempt < 7 ? command->attempt - 1 : 6;
     int64_t               wait_ms = INT64_C(1000) << (doubled > 0 ? doubled : 0);
 
-    log_error(LOG_WARN, "bot", "an update is tried again", why);
+    log_error(LOG_WARN, "bot", "an update failed, will retry", why);
     *update->settle          = update_settle_begin(update);
     update->settle->outcome  = OUTCOME_RETRY;
     update->settle->error    = arena_text(update->job->arena, problem_stored(why));
@@ -122,7 +122,7 @@ static bool is_database(ErrorCode code, const Error *error)
            (code == ERR_BUSY && error->sqlstate[0]);
 }
 
-/* Would the next try end the same way? A time limit is met by a database that is slow, and by an update that takes too long. */
+/* Would the next try end the same way? Either a slow database or an update that takes too long exceeds a time limit. */
 static bool is_final(const BotUpdate *update, ErrorCode code, const Error *error)
 {
     const ClaimedCommand *command = update->job->command;
@@ -131,7 +131,7 @@ static bool is_final(const BotUpdate *update, ErrorCode code, const Error *error
            (code == ERR_TIMEOUT && command->attempt >= SLOW_TRIES);
 }
 
-/* Waits until the database is back. The command is held meanwhile: what follows in its chat waits behind it. */
+/* Waits until the database is back. Meanwhile it keeps the command, so later updates of the chat wait. */
 static void letter_keep(BotUpdate *update, const Error *why)
 {
     Job      *job  = update->job;
@@ -139,7 +139,7 @@ static void letter_keep(BotUpdate *update, const Error *why)
     Error     error;
 
     for (;;) {
-        bool      is_last = job_is_stopped(job); /* the lease is lost: the database is back; or the process stops */
+        bool      is_last = job_is_stopped(job); /* the lease was lost, so the database is back; or the process stops */
         ErrorCode code;
 
         error = (Error){0};
@@ -147,7 +147,7 @@ static void letter_keep(BotUpdate *update, const Error *why)
         if (code == OK)
             return;
         if (!is_database(code, &error)) {
-            log_error(LOG_ERROR, "bot", "a dead letter cannot be kept, its update waits all the same", &error);
+            log_error(LOG_ERROR, "bot", "cannot keep a dead letter; its update still waits", &error);
             return;
         }
         if (is_last)
@@ -172,8 +172,8 @@ static void update_judge(BotUpdate *update, ErrorCode code, const Error *error)
     } else {
         const char *payload = update->job->command->payload;
 
-        /* Once per update, whichever pods try it: what was tried before was notified, and so was what could not be stored. A change that
-         * has shown progress has met its time limit, not an outage. */
+        /* Notify once per update, by the pod of its first attempt, unless the intake did so already. A change that has
+         * shown progress exceeded its time limit; that is no outage. */
         if (update->job->command->attempt == 1 && !update->is_unstored &&
             (code != ERR_TIMEOUT || update->progress.count == 0))
             bot_notices_add(update->handler->options.notices, payload, strlen(payload), error);
@@ -182,7 +182,7 @@ static void update_judge(BotUpdate *update, ErrorCode code, const Error *error)
     }
 }
 
-/* A command for a bot that it names, "/match@name": which one is not known before getMe has been answered. */
+/* "/match@name" names a bot. Whether it is this one is unknown until the server has answered getMe. */
 static bool names_a_bot(const TelegramUpdate *update)
 {
     const char *text = update->kind == TELEGRAM_MESSAGE && update->message ? update->message->text : NULL;
@@ -211,7 +211,7 @@ static BotUpdate *update_new(UpdateHandler *handler, Job *job, SettleItem *settl
     return update;
 }
 
-/* Parsed once: all that follows reads the input. */
+/* The only place that parses the update; everything after it reads the input. */
 static ErrorCode update_parse(BotUpdate *update, Error *reterr)
 {
     Job        *job     = update->job;

@@ -1,20 +1,21 @@
 /*
  * update.h - handles one update: parses it, runs the game in a transaction, queues its messages, settles.
  *
- * Matches of several chats that are at hand at the same time share a transaction, which takes as many statements as one of them alone. If it
- * fails, for whatever reason, each of them is run in a transaction of its own, by its own thread: what follows is about such a one. An update
- * that is no match, or has been tried before, is run so from the beginning.
+ * Matches of several chats that arrive at the same time share a transaction, which takes as many statements as one
+ * match alone. If it fails, each of them runs again in its own transaction, on its own thread. Other updates, and
+ * those that were tried before, always run so. The table is about one update in its own transaction.
  *
- *     the game ends with         the update                                                          the user
- *     OK                         done, in the same transaction                                       gets the messages
- *     no place in the outbox     postponed; the chat's updates wait                                  gets the messages later
- *       for what must be said
- *     a version conflict,        done, in another transaction                                        is notified by game_failed()
+ *     the game ends with         the update                                          the user
+ *     OK                         done, in the same transaction                       gets the messages
+ *     no place in the outbox     postponed; the chat's updates wait                  gets the messages later
+ *       for a confirmation
+ *     a version conflict,        done, in another transaction                        reads what game_failed() says
  *       four times
- *     another error              the same: it would come again                                       is notified
- *     a failure of the database  tried again after 1, 2, 4 ... 60 s, with a dead letter until it is  is notified directly, once,
- *                                done (update_internal.h); it keeps its place in its chat; given up       and by the messages when it was done,
- *                                after the last attempt, or after four that ran out of time          or when it was given up
+ *     another error              the same: the next try would fail too               the same
+ *     a failure of the database  retried after 1, 2, 4 ... 60 s, at its position in  is notified directly, once;
+ *                                its chat, with a dead letter until it is done;      gets the messages when it is
+ *                                given up after the last attempt, or after four      done or was given up
+ *                                that exceeded their time limit
  *
  * Threads: run() on handler threads. Ownership: everything in the options is borrowed.
  */

@@ -26,7 +26,7 @@ typedef struct {
 
 /* ---- groups and members ---- */
 
-/* Groups become supergroups: what is queued for the old id goes to the new one. */
+/* A group has become a supergroup: messages queued for the old id go to the new one. */
 static ErrorCode chat_follow(Tx *tx, const BotUpdate *update, Error *reterr)
 {
     const TelegramMessage *message = update->parsed.kind == TELEGRAM_MESSAGE ? update->parsed.message : NULL;
@@ -44,7 +44,7 @@ static ErrorCode chat_follow(Tx *tx, const BotUpdate *update, Error *reterr)
     return db_run(tx, sql_telegram_moved, DB_ARGS(db_i64(update->bot_id), db_i64(from), db_i64(to)), NULL, reterr);
 }
 
-/* Who was promoted, dismissed, or has come or gone is asked about again. */
+/* Forget the cached status of a user who was promoted, dismissed, came or left. */
 static ErrorCode member_follow(Tx *tx, const BotUpdate *update, Error *reterr)
 {
     const TelegramMember *member = update->parsed.kind == TELEGRAM_MEMBER ? update->parsed.member : NULL;
@@ -56,7 +56,7 @@ static ErrorCode member_follow(Tx *tx, const BotUpdate *update, Error *reterr)
 
 /* ---- the game ---- */
 
-/* What an undo refers to by answering a message. */
+/* The match that an undo means by answering a message. */
 static ErrorCode reference_read(Tx *tx, const BotUpdate *update, GameInput *input, Error *reterr)
 {
     if (input->kind != GAME_MESSAGE || !input->is_reply || !update->operation ||
@@ -66,7 +66,7 @@ static ErrorCode reference_read(Tx *tx, const BotUpdate *update, GameInput *inpu
                                    &input->reply_reference, reterr);
 }
 
-/* Which messages are about what the game wants to edit. */
+/* Finds the messages that the game wants to edit. */
 static ErrorCode messages_find(Tx *tx, const BotUpdate *update, GameOutput *output, Error *reterr)
 {
     for (int i = 0; i < output->count; i++)
@@ -133,7 +133,7 @@ static ErrorCode batch_answer(Tx *tx, const UpdateBatch *batch, Error *reterr)
 
 /* ---- the end of the transaction ---- */
 
-/* A message that no server would take is the game's mistake: what it did stays done. */
+/* A message that no server would take is a mistake of the game; the update's changes stay. */
 static ErrorCode messages_put(Tx *tx, const UpdateBatch *batch, Error *reterr)
 {
     TelegramPut *puts = arena_array(tx->arena, TelegramPut, batch->count);
@@ -156,7 +156,7 @@ static ErrorCode messages_put(Tx *tx, const UpdateBatch *batch, Error *reterr)
     return OK;
 }
 
-/* What was late is not, once this transaction commits. */
+/* The dead letter of a late update ends with this transaction. */
 static ErrorCode letter_settle(Tx *tx, const BotUpdate *update, Error *reterr)
 {
     Error why = {0};
@@ -164,7 +164,7 @@ static ErrorCode letter_settle(Tx *tx, const BotUpdate *update, Error *reterr)
     if (!update->is_late)
         return OK;
     if (update->is_unstored) {
-        (void)fail(&why, ERR_UNAVAILABLE, "the database was away when it came");
+        (void)fail(&why, ERR_UNAVAILABLE, "the database was unavailable when the update came");
         TRY(update_letter_keep_in(tx, update, &why, reterr));
     }
     return update_letter_end(tx, update, reterr);
@@ -182,7 +182,7 @@ static ErrorCode batch_settle(Tx *tx, const UpdateBatch *batch, Error *reterr)
     for (int i = 0; i < batch->count; i++) {
         BotUpdate *update = batch->list[i];
 
-        /* The transaction's arena ends before the update; one notification is enough for all of them. */
+        /* The transaction's arena ends before the update does; one notification wakes the workers for all. */
         items[i]->wake = i == 0 ? arena_text(update->job->arena, items[i]->wake) : NULL;
         update->lost   = !items[i]->settled;
         if (update->lost)
@@ -220,7 +220,7 @@ static ErrorCode batch_run(UpdateBatch *batch, Deadline deadline, Error *reterr)
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "update", .deadline = deadline, .arena = arena, .keyed = true};
 
-    if (batch->count > 1) { /* what fails is tried again apart, so that it does not hold up the others */
+    if (batch->count > 1) { /* on failure each update runs alone, so that none holds up the others */
         options.name      = "updates";
         options.tries_max = 1;
         options.lock_ms   = SHARED_LOCK_MS;
@@ -228,8 +228,8 @@ static ErrorCode batch_run(UpdateBatch *batch, Deadline deadline, Error *reterr)
     return tx_run(batch->handler->options.pool, &options, batch_body, batch, reterr);
 }
 
-/* For the combiner. A batch that fails has changed nothing, or, if the answer to its commit was lost, the settle of each update
- * says so: each is run again by its own thread. */
+/* For the combiner. After a failure each update runs again on its own thread. The batch has changed nothing; if
+ * only the answer to its commit was lost, the settle of each update finds that out. */
 static ErrorCode shared_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
     UpdateBatch batch = {.handler = context, .list = (BotUpdate **)items, .count = count};

@@ -7,8 +7,9 @@
  *     update_progress.c  the message that shows the progress of a long change
  *     update_letter.c    the dead letter of an update that waits for the database
  *
- * An update's changes, its messages and that it is done commit together. The transaction runs again from its beginning if it
- * ends with a code whose verdict is RETRY (ERR_BUSY): after 100, 200 and 400 ms, with the list of messages empty again.
+ * An update's changes, its messages and that it is done commit together. The transaction runs again from its
+ * beginning if it ends with a code whose verdict is RETRY (ERR_BUSY): after 100, 200 and 400 ms, with the list of
+ * messages empty again.
  * Threads: a handler thread, or the combiner's while that waits. Ownership: everything lives in the arena of the job.
  */
 #ifndef BOT_UPDATE_INTERNAL_H
@@ -62,8 +63,8 @@ static inline SettleItem update_settle_begin(const BotUpdate *update)
     return (SettleItem){.id = command->id, .token = command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
 }
 
-/* Asks the Bot API, and the database in a transaction of its own, whether links name members and whether the sender is an
- * administrator. What the server does not answer is unknown. */
+/* Asks the Bot API, and the database in a transaction of its own, whether links name members and whether the sender
+ * is an administrator. What the server does not answer is unknown. */
 must_check ErrorCode update_prepare(BotUpdate *update, Error *reterr);
 
 /* Runs it in a transaction, which matches of several chats share. */
@@ -71,18 +72,19 @@ must_check ErrorCode update_run_tx(BotUpdate *update, Deadline deadline, Error *
 Combiner            *update_combiner_new(UpdateHandler *handler);
 
 /*
- * A long change is one transaction, so its progress is queued in others: the message and its edits are commands of the outbox, with the
- * rate and order of all messages of the chat. The message's id is derived from the update's command: another attempt, even by another
- * pod, edits the same message. Progress that cannot be queued within 2 s is skipped. Edits are no closer than the pace of a group.
+ * A long change is one transaction, so its progress is queued in others: the message and its edits are commands of
+ * the outbox, with the rate and order of all messages of the chat. The message's id is derived from the update's
+ * command: another attempt, even by another pod, edits the same message. Progress that cannot be queued within 2 s is
+ * skipped. Edits are no closer than the pace of a group.
  */
 void update_progress_init(BotUpdate *update);
 /* A GameProgress; context: the BotUpdate. Later calls edit the message. */
 void update_progress_show(void *context, const char *html);
 
 /*
- * Matches and undos that wait because the database failed have a dead letter (sql/bot/letter.sql): it shows operators that they wait. It is
- * written when the database is available again, before the next attempt, and resolved in the transaction that completes the update.
- * Updates that change no ratings have none, and these functions do nothing.
+ * Matches and undos that wait because the database failed have a dead letter (sql/bot/letter.sql): it shows operators
+ * that they wait. It is written when the database is available again, before the next attempt, and resolved in the
+ * transaction that completes the update. Updates that change no ratings have none, and these functions do nothing.
  */
 must_check ErrorCode update_letter_keep(const BotUpdate *update, Deadline deadline, const Error *why, Error *reterr);
 must_check ErrorCode update_letter_keep_in(Tx *tx, const BotUpdate *update, const Error *why, Error *reterr);

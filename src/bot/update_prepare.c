@@ -1,5 +1,6 @@
 /*
- * update_prepare.c - what has to be asked before an update's transaction: members and administrators. See update_internal.h.
+ * update_prepare.c - what has to be asked before an update's transaction: members and administrators. See
+ * update_internal.h.
  */
 #include "bot/update_internal.h"
 
@@ -58,8 +59,8 @@ static const char *status_of(const BotUpdate *update, int64_t user_id, Deadline 
     return telegram_member_status(&ask, update->job->arena);
 }
 
-/* A link names any user of the messenger: the Bot API is asked about one who was not seen in the group. A status that it does not give is
- * no reason to refuse. */
+/* A link may name any user of the messenger. Ask the Bot API about users who were not seen in the group; refuse none
+ * whose status it does not give. */
 static bool is_stranger(const BotUpdate *update, int64_t user_id, Deadline deadline)
 {
     const char *status = status_of(update, user_id, deadline);
@@ -67,8 +68,8 @@ static bool is_stranger(const BotUpdate *update, int64_t user_id, Deadline deadl
     return strcmp(status, "left") == 0 || strcmp(status, "kicked") == 0;
 }
 
-/* Of the links. The Bot API is not asked about links that the command does not take: they are strangers unless the group knows
- * them. Each question is a call, and a member may link a hundred users in a message. */
+/* Of the links. The Bot API is not asked about links that the command does not take: they are strangers unless the
+ * group knows them. Each question is a call, and a member may link a hundred users in a message. */
 static ErrorCode strangers_find(BotUpdate *update, Deadline deadline, GameLink *links, Error *reterr)
 {
     const GameInput *input   = &update->input;

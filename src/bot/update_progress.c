@@ -57,7 +57,7 @@ static ErrorCode message_queue(const BotUpdate *update, const char *key, const T
     ErrorCode code        = tx_run(options->pool, &queueing_tx, queue_body, &queueing, &error);
 
     if (code != OK)
-        log_error(LOG_INFO, "bot", "progress is not shown", &error);
+        log_error(LOG_INFO, "bot", "cannot show the progress of an undo", &error);
     return code;
 }
 

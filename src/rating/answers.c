@@ -7,7 +7,8 @@
 
 /* clang-format off */
 static const AnswerField board_row_fields[] = {
-    I64("place"), I64("user"), TEXT("name"), TEXT("username", .nullable = true), I64("rating"), I64("deviation", .help = "of Glicko-2; null under Elo", .nullable = true),
+    I64("place"), I64("user"), TEXT("name"), TEXT("username", .nullable = true), I64("rating"),
+    I64("deviation", .help = "of Glicko-2; null under Elo", .nullable = true),
     I64("games"), I64("change_week", .help = "compared with the rating before the last 7 days")};
 static TABLE(board_row, "Place");
 static const AnswerField leaderboard_fields[] = {
@@ -23,7 +24,8 @@ TABLE(player_history, "PlayerHistory");
 static const AnswerField side_fields[] = {I64("user"), TEXT("name"), I64("score"), I64("rating_before"), I64("rating")};
 static TABLE(side, "MatchSide");
 static const AnswerField match_fields[] = {
-    I64("id"), TIME("played_at"), {"a", ANSWER_OBJECT, .table = &answer_side}, {"b", ANSWER_OBJECT, .table = &answer_side},
+    I64("id"), TIME("played_at"), {"a", ANSWER_OBJECT, .table = &answer_side},
+    {"b", ANSWER_OBJECT, .table = &answer_side},
     BOOL("undone")};
 static TABLE(match, "Match");
 static const AnswerField matches_fields[] = {ROWS("items", match), NEXT_CURSOR};

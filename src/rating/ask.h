@@ -1,8 +1,8 @@
 /*
  * ask.h - parses a message: the command, the bot that it names, its words. Pure.
  *
- * A command is the first word of a text and is matched as a whole: "/undo" and "/undo@botname" are commands, "/undone" and a text that
- * contains "undo" are not. A linked name may contain spaces and is one word.
+ * A command is the first word of a text and is matched as a whole: "/undo" and "/undo@botname" are commands,
+ * "/undone" and a text that contains "undo" are not. A linked name may contain spaces and is one word.
  * Threads: any. Ownership: results live in the arena; texts are borrowed.
  */
 #ifndef RATING_ASK_H
@@ -71,16 +71,16 @@ void ask_split_scores(Ask *ask, Arena *arena);
 
 /* clang-format off */
 /* command, kind, what command menus say in English and in Russian */
-#define ASK_COMMANDS(X)                                                                                                     \
-    X("match",   ASK_MATCH,   "register a match: /match @ann @bob 3 1", "записать матч: /match @ann @bob 3 1")              \
-    X("ranking", ASK_RANKING, "the leaderboard", "таблица рейтинга")                                                        \
-    X("me",      ASK_ME,      "my rating and last matches", "мой рейтинг и последние матчи")                                \
-    X("stats",   ASK_STATS,   "one player in numbers: /stats @ann", "игрок в цифрах: /stats @ann")                          \
-    X("history", ASK_HISTORY, "last matches, of all or of one player", "последние матчи, все или одного игрока")            \
-    X("h2h",     ASK_H2H,     "two players against each other", "личные встречи двух игроков")                              \
-    X("chart",   ASK_CHART,   "ratings over time", "график рейтинга")                                                       \
+#define ASK_COMMANDS(X) \
+    X("match",   ASK_MATCH,   "register a match: /match @ann @bob 3 1", "записать матч: /match @ann @bob 3 1") \
+    X("ranking", ASK_RANKING, "the leaderboard", "таблица рейтинга") \
+    X("me",      ASK_ME,      "my rating and last matches", "мой рейтинг и последние матчи") \
+    X("stats",   ASK_STATS,   "one player in numbers: /stats @ann", "игрок в цифрах: /stats @ann") \
+    X("history", ASK_HISTORY, "last matches, of all or of one player", "последние матчи, все или одного игрока") \
+    X("h2h",     ASK_H2H,     "two players against each other", "личные встречи двух игроков") \
+    X("chart",   ASK_CHART,   "ratings over time", "график рейтинга") \
     X("undo",    ASK_UNDO,    "undo the last match", "отменить последний матч")                                        \
-    X("export",  ASK_EXPORT,  "matches and ratings as CSV", "матчи и рейтинги в CSV")                                       \
+    X("export",  ASK_EXPORT,  "matches and ratings as CSV", "матчи и рейтинги в CSV") \
     X("help",    ASK_HELP,    "what I can do", "что я умею")
 #define ASK_COMMANDS_OF_ADMINS(X) \
     X("settings", ASK_SETTINGS, "settings of this group", "настройки группы")

@@ -1,5 +1,6 @@
 /*
- * board.h - what people read about ratings: leaderboard, one player, matches, head to head. Nothing is written or locked.
+ * board.h - what people read about ratings: leaderboard, one player, matches, head to head. Nothing is written or
+ * locked.
  *
  * A player who is a member of the group and has played at least the group's number of games has a place.
  * Threads: any. Ownership: results live in the transaction's arena.
@@ -57,7 +58,8 @@ must_check ErrorCode board_places(Tx *tx, const int64_t *groups, const int64_t *
     X(T, int64_t, DB_I64, place)          \
     X(T, double, DB_REAL, volatility)     \
     X(T, int32_t, DB_I32, days)
-/* place 0: none. deviation: of today. days: since the last match. recent: up to five of W, D, L, newest first; NULL: no match. */
+/* place 0: none. deviation: of today. days: since the last match. recent: up to five of W, D, L, newest first;
+ * NULL: no match. */
 typedef struct {
     STATS_COLUMNS(DB_FIELD, PlayerStats)
 } PlayerStats;
@@ -133,8 +135,8 @@ typedef struct {
 must_check ErrorCode board_points(Tx *tx, int64_t group_id, const int64_t *players, int count, int limit,
                                   BoardPoint **ret_list, int *ret_count, Error *reterr);
 
-/* The newest matches of a group that fit, oldest first, and the first places of its leaderboard, as CSV (RFC 4180). A cell that a spreadsheet
- * would take for a formula begins with an apostrophe. *ret_more: there are older ones. */
+/* The newest matches of a group that fit, oldest first, and the first places of its leaderboard, as CSV (RFC 4180).
+ * A cell that a spreadsheet would take for a formula begins with an apostrophe. *ret_more: there are older ones. */
 must_check ErrorCode board_export_matches(Tx *tx, int64_t group_id, size_t bytes_max, Text *ret_csv, int *ret_count,
                                           bool *ret_more, Error *reterr);
 must_check ErrorCode board_export_ratings(Tx *tx, int64_t group_id, size_t bytes_max, Text *ret_csv, int *ret_count,

@@ -1,8 +1,8 @@
 /*
  * cairo_load.h - the functions of cairo that charts call, loaded when the first chart is drawn.
  *
- * cairo depends on X11, fontconfig and a dozen other libraries: linked in, they would cost every call of pawl milliseconds and every pod
- * 2 MB, although only bots draw.
+ * cairo depends on X11, fontconfig and a dozen other libraries: linked in, they would cost every call of pawl
+ * milliseconds and every pod 2 MB, although only bots draw.
  *
  * Invariant: after cairo_load() has returned OK, every member of `cairo_library` is set and stays so.
  * Threads: any. Ownership: the library stays loaded until the program ends.

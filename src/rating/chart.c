@@ -140,7 +140,8 @@ static size_t char_length(const char *text)
     return length;
 }
 
-/* Has the font something to show for this character? An emoji would be an empty box; noncharacters are refused by cairo. */
+/* Has the font something to show for this character? An emoji would be an empty box; noncharacters are refused by
+ * cairo. */
 static bool char_is_drawable(cairo_t *cairo, const char *text, size_t length)
 {
     cairo_scaled_font_t *font   = cairo_library.get_scaled_font(cairo);
@@ -273,8 +274,8 @@ static void times_draw(const Chart *chart, Arena *arena)
     }
 }
 
-/* Points of one column of the curve: the first, the lowest, the highest and the last one are drawn. A thousand points are more than a phone
- * shows, and each costs. */
+/* Points of one column of the curve: the first, the lowest, the highest and the last one are drawn. A thousand
+ * points are more than a phone shows, and each costs. */
 typedef struct {
     int first, low, high, last;
 } Column;

@@ -5,7 +5,8 @@
  * dark panel of the chart, which looks the same in a light and in a dark chat.
  *
  * Invariants
- *   1. 900 by 600 pixels, whatever is drawn: wide enough for a phone, and encoding costs by the pixel. Time runs to the right in proportion, so pauses show.
+ *   1. CHART_WIDTH by CHART_HEIGHT pixels, which is what Telegram shows of a photo. Time runs to
+ *      the right in proportion, so pauses show.
  *   2. At most CHART_SERIES_MAX series of CHART_POINTS_MAX points; names are shortened, and characters that the font
  *      does not have, such as emoji, are left out.
  * Threads: any. Ownership: the bytes live in the arena.
@@ -42,7 +43,8 @@ must_check ErrorCode chart_check(Error *reterr);
 /* ERR_INVALID: no series, or one without a point. ERR_LIMIT: more than the limits. */
 must_check ErrorCode chart_draw(const char *title, Language language, const ChartSeries *list, int count, Arena *arena,
                                 const void **ret_png, size_t *ret_size, Error *reterr);
-/* A mark of the time axis: "19 Sep", "19.09", "Sep 2026", "09.2026" or "13:05". range: what the axis covers, in microseconds. */
+/* A mark of the time axis: "19 Sep", "19.09", "Sep 2026", "09.2026" or "13:05". range: what the axis covers, in
+ * microseconds. */
 const char *chart_time_text(Language language, int64_t at, int64_t range, Arena *arena);
 
 #endif

@@ -106,8 +106,9 @@ static bool turn_is_match(const Turn *turn)
     return turn->ask.kind == ASK_MATCH || (data && strncmp(data, "again:", 6) == 0);
 }
 
-/* Beyond a limit only the first command is answered, because more answers would add to the flood. Where others have used up the group's limit, a
- * user is notified of the first command. A match is always answered: who sent it believes that it counts. */
+/* Beyond a limit only the first command is answered, because more answers would add to the flood. Where others have
+ * used up the group's limit, a user is notified of the first command. A match is always answered: who sent it
+ * believes that it counts. */
 static bool limits_refused(Turn *turn, const Usage *usage)
 {
     int  most = per_user(turn->input), most_all = per_group(turn->input);
@@ -393,11 +394,11 @@ const char *game_operation(const GameInput *input)
 
 bool game_failed(const GameInput *input, const Error *why, Arena *arena, GameOutput *ret_output)
 {
-    Tx        tx     = {.arena = arena};
-    GameInput undone = *input;
-    Turn      turn   = {
-               .tx = &tx, .input = &undone, .ask = input->ask, .language = language_of(input->language), .output = ret_output};
-    bool is_outage = why->code == ERR_UNAVAILABLE || why->code == ERR_TIMEOUT || why->code == ERR_REFUSED ||
+    Tx        tx        = {.arena = arena};
+    GameInput undone    = *input;
+    Language  said      = language_of(input->language);
+    Turn      turn      = {.tx = &tx, .input = &undone, .ask = input->ask, .language = said, .output = ret_output};
+    bool      is_outage = why->code == ERR_UNAVAILABLE || why->code == ERR_TIMEOUT || why->code == ERR_REFUSED ||
                      why->code == ERR_UNKNOWN || (why->code == ERR_BUSY && strcmp(why->sqlstate, MATCH_CONFLICT) != 0);
 
     *ret_output    = (GameOutput){0};

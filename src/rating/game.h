@@ -1,15 +1,16 @@
 /*
- * game.h - the game as people play it in a group: a message or a button press in, changes of the database and replies out.
+ * game.h - the game as people play it in a group: a message or a button press in, changes of the database and replies
+ * out.
  *
  * It knows no messenger. Users, groups and topics are numbers from outside; replies are texts, buttons and files.
  *
  * Invariants
- *   1. Everything runs in the caller's transaction. ERR_BUSY with SQLSTATE RT001: a version conflict; the caller rolls back and calls again
- *      with the same input. Nothing is kept in memory between calls.
- *   2. A change of ratings has a key: the bot, the group and the message, or the button press with what it
- *      changes, or, where the message has no id, a hash of the group,
- *      the command, its players, scores and the date, or the transport's id where there is no date either. The same input twice changes nothing twice.
- *   3. Texts are HTML; whatever users wrote is escaped by the caller's function.
+ *   1. Everything runs in the caller's transaction. ERR_BUSY with SQLSTATE RT001: a version conflict; the caller
+ *      rolls back and calls again with the same input. Nothing is kept in memory between calls.
+ *   2. A change of ratings has a key: the bot, the group and the message, or the button press with what it changes,
+ *      or, where the message has no id, a hash of the group, the command, its players, scores and the date, or the
+ *      transport's id where there is no date either. The same input twice changes nothing twice.
+ *   3. Texts are HTML; the caller's function escapes text that users wrote.
  * Threads: any. Ownership: inputs are borrowed, replies live in the transaction's arena.
  */
 #ifndef RATING_GAME_H
@@ -95,7 +96,7 @@ typedef enum {
     GAME_SAY,        /* a new message in the topic of the input, as an answer to it */
     GAME_EDIT,       /* the message that has the pressed button gets this text and these buttons */
     GAME_EDIT_ABOUT, /* the message that is about the reference gets this text and no buttons, if there is one */
-    GAME_TOAST,      /* a short plain text for the one who pressed the button; NULL: none */
+    GAME_TOAST,      /* a short plain text for the user who pressed the button; NULL: an empty one */
     GAME_PHOTO,      /* PNG with the text as its caption */
     GAME_DOCUMENT,   /* a file */
 } GameReplyKind;
@@ -128,21 +129,23 @@ typedef struct {
 void game_input_parse(GameInput *input, Arena *arena);
 /* Which of the types of dead letters it is; NULL: neither. Pure. */
 const char *game_operation(const GameInput *input);
-/* Which links name players that the command takes, ret_taken[i]: the first two of a match, eight of a chart, none where the text is no command.
- * Returns how many. Pure. */
+/* Which links name players that the command takes, ret_taken[i]: the first two of a match, eight of a chart, none
+ * where the text is no command. Returns how many. Pure. */
 int game_links_taken(const GameInput *input, bool *ret_taken);
 /* Is it within the limits of its user and its group, which is counted when it is run? */
 must_check ErrorCode game_is_within_limits(Tx *tx, int64_t group_id, const GameInput *input, bool *ret_is,
                                            Error *reterr);
 /* Does the answer depend on whether `from` is an administrator of the group? Pure. */
 bool game_needs_admin(const GameInput *input);
-/* Inputs that share a transaction: one, or several of different groups. Their matches are registered together, in six round trips for any number
- * of them; what else they ask for takes the round trips that it takes alone. After an error none of them was done. */
+/* Inputs that share a transaction: one, or several of different groups. Their matches are registered together, in
+ * six round trips for any number of them; what else they ask for takes the round trips that it takes alone. After
+ * an error none of them was done. */
 must_check ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_outputs, Error *reterr);
-/* Messages that are no commands, also several of one group: notes who wrote them, as game_run() would, in one round trip or a few. */
+/* Messages that are no commands, also several of one group: notes who wrote them, as game_run() would, in one round
+ * trip or a few. */
 must_check ErrorCode game_seen(Tx *tx, const GameInput *inputs, int count, Error *reterr);
-/* What is said when it failed for good, or is delayed by an outage. No database: the language is the user's. false: nothing has to be said, because
- * the input was no command. */
+/* The text for an input that failed for good or is delayed by an outage. It uses no database, so the language is the
+ * user's. false: the input was no command, and there is nothing to say. */
 bool game_failed(const GameInput *input, const Error *why, Arena *arena, GameOutput *ret_output);
 
 #endif

@@ -442,7 +442,7 @@ ErrorCode game_chart(Turn *turn, Error *reterr)
         return OK;
     }
     if (chart_check(&unable) != OK) {
-        log_error(LOG_ERROR, "rating", "a chart cannot be drawn", &unable);
+        log_error(LOG_ERROR, "rating", "cannot draw a chart", &unable);
         turn_say(turn, PHRASE_CHART_UNABLE, NULL);
         return OK;
     }

@@ -40,7 +40,8 @@ const char *turn_quoted(const Turn *turn, const char *word);
 must_check ErrorCode turn_names(Turn *turn, const int64_t *users, int count, Error *reterr);
 /* The same for the players of the turns' matches, in one round trip. */
 must_check ErrorCode turns_names(Tx *tx, Turn *const *turns, int count, Error *reterr);
-/* How a player is called: the name, else @username, else a number; where the name is not unique, with @username or digits of the number. Escaped. */
+/* How a player is called: the name, else @username, else a number; where the name is not unique, with @username or
+ * digits of the number. Escaped. */
 const char *turn_name(const Turn *turn, const char *name, const char *username, int64_t user_id);
 const char *turn_player_name(const Turn *turn, const Player *player);
 const char *turn_number(const Turn *turn, int64_t number);
@@ -50,7 +51,8 @@ const char *turn_date(const Turn *turn, int64_t micros);
 
 GameReply *turn_reply(Turn *turn, GameReplyKind kind, const char *html);
 void turn_button(Turn *turn, GameReply *reply, PhraseId text, bool ends_row, const char *format, ...) printf_like(5, 6);
-/* A phrase with a link to a topic: {0} and {1} are around its words, and empty where the topic has no address. Of a press, without the link. */
+/* A phrase with a link to a topic: {0} and {1} are around its words, and empty where the topic has no address. Of a
+ * press, without the link. */
 const char *turn_topic_text(const Turn *turn, PhraseId id, const char *topic);
 /* One phrase as an answer: a message, or for a button a short text. */
 void turn_say(Turn *turn, PhraseId id, const char *value);
@@ -59,7 +61,8 @@ GameReply *turn_answer(Turn *turn, const char *html);
 
 /* ---- who is meant ---- */
 
-/* The player that a word of the message names, its author, or whose message it answers. false: unknown here, and it was said. */
+/* The player that a word of the message names, its author, or whose message it answers. false: unknown here, and it
+ * was said. */
 bool turn_player(Turn *turn, const AskWord *word, Player *ret_player);
 /* The key of a change; what: what it changes, for presses, and for messages that have no id. */
 const char *turn_key(const Turn *turn, const char *what);

@@ -381,7 +381,8 @@ static ErrorCode undo_try(Turn *turn, int64_t match_id, Error *reterr)
     return OK;
 }
 
-/* A reply to a message that is about no match, and words that could mean one, are refused rather than taken for "the last one". */
+/* A reply to a message that is about no match, and words that could mean one, are refused rather than taken for
+ * "the last one". */
 ErrorCode game_undo(Turn *turn, Error *reterr)
 {
     const char *reference = turn->input->reply_reference;

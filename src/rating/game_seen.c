@@ -41,7 +41,7 @@ typedef struct {
     PlayerSeen seen[PLAYERS_SEEN_MAX];
 } GroupSeen;
 
-/* The last message of a user has the name; one who has written is present, also if others name him. */
+/* The name comes from the user's last message. A user who has written is present, even if others name the user. */
 static void seen_merge(GroupSeen *group, const PlayerSeen *seen)
 {
     int at = 0;

@@ -1,9 +1,9 @@
 /*
  * glicko2.h - Glicko-2 ratings (Glickman, "Example of the Glicko-2 system"): one rating period of one player. Pure.
  *
- * A player is a rating, its deviation and its volatility. glicko2_update() takes the games of one period, all against the opponents'
- * values at its beginning. In a group each match is a period of its own for both players, so that ratings change immediately
- * (rules.h).
+ * A player is a rating, its deviation and its volatility. glicko2_update() takes the games of one period, all against
+ * the opponents' values at its beginning. In a group each match is a period of its own for both players, so that
+ * ratings change immediately (rules.h).
  *
  * Invariants
  *   1. Volatility is found to GLICKO2_TOLERANCE by the Illinois iteration, in at most GLICKO2_STEPS_MAX steps.

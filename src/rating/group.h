@@ -1,8 +1,8 @@
 /*
  * group.h - groups and their settings.
  *
- * A group is known by its chat id, an outside number; all other rows refer to a number of our own, so that a group whose chat id changes
- * keeps its matches and ratings.
+ * A group is known by its chat id, an outside number; all other rows refer to a number of our own, so that a group
+ * whose chat id changes keeps its matches and ratings.
  * Threads: any. Ownership: results live in the transaction's arena.
  */
 #ifndef RATING_GROUP_H

@@ -1,12 +1,14 @@
 /*
  * match.h - register matches: key, validation, read with versions, compute, conditional updates, match and history.
  *
- * Runs in the caller's transaction, which commits it together with what the caller adds. Optimistic: nothing is locked while it computes.
+ * Runs in the caller's transaction, which commits it together with what the caller adds. Optimistic: nothing is
+ * locked while it computes.
  *
  * Invariants
  *   1. A key is one match. The same key again answers with that match and changes nothing.
- *   2. Ratings change only where the versions are those that were read. Otherwise ERR_BUSY with SQLSTATE RT001: the caller rolls back and
- *      begins again with the same key. Members are updated in the order of groups and ids, so A-B and B-A do not deadlock.
+ *   2. Ratings change only where the versions are those that were read. Otherwise ERR_BUSY with SQLSTATE RT001: the
+ *      caller rolls back and begins again with the same key. Members are updated in the order of groups and ids, so
+ *      A-B and B-A do not deadlock.
  * Threads: any. Ownership: results live in the transaction's arena.
  */
 #ifndef RATING_MATCH_H
@@ -57,7 +59,8 @@ typedef struct {
     const MatchNew *match;
     MatchDone       done; /* written by matches_register() */
 } MatchTry;
-/* One round trip to read and one to write, for any number of matches. All are registered that are not refused, or, after an error, none. */
+/* One round trip to read and one to write, for any number of matches. All are registered that are not refused, or,
+ * after an error, none. */
 must_check ErrorCode matches_register(Tx *tx, MatchTry *const *tries, int count, Error *reterr);
 
 #define MATCH_COLUMNS(X, T)           \

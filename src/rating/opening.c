@@ -38,7 +38,7 @@ static int asked_count(const OpeningAsk *ask)
     return ask->users_count + ask->names_count;
 }
 
-/* ---- arguments: arrays with an element for each turn, for each user who was seen, for each player who is asked for ---- */
+/* ---- arguments: arrays with an element per turn, per user who was seen, per player who is asked for ---- */
 
 typedef struct {
     DbArg chats, titles, languages, dates, authors, counted;

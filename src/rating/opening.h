@@ -1,6 +1,6 @@
 /*
- * opening.h - what every message and every button press needs first, in one round trip for all of them: its group, who was seen, who is meant,
- * the limits.
+ * opening.h - what every message and every button press needs first, in one round trip for all of them: its group,
+ * who was seen, who is meant, the limits.
  *
  * Threads: any. Ownership: results live in the transaction's arena.
  */

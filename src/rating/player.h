@@ -1,8 +1,8 @@
 /*
  * player.h - players: who was seen, who is meant by a username.
  *
- * The usernames of all messages are kept in the database, so any process resolves them. A username belongs to the player who was seen with it
- * last, by the date of the message.
+ * The usernames of all messages are kept in the database, so any process resolves them. A username belongs to the
+ * player who was seen with it last, by the date of the message.
  * Threads: any. Ownership: results live in the transaction's arena.
  */
 #ifndef RATING_PLAYER_H
@@ -58,15 +58,16 @@ must_check ErrorCode players_of_users(Tx *tx, int64_t group_id, const int64_t *u
 must_check ErrorCode players_namesakes(Tx *tx, const int64_t *groups, const int64_t *users, int count, bool *ret_are,
                                        Error *reterr);
 
-/* How many commands there were in the minute before, with this one. group_id: or the negative outside id of the user of a private chat.
- * player_id 0: an anonymous administrator. */
+/* How many commands there were in the minute before, with this one. group_id: or the negative outside id of the
+ * user of a private chat. player_id 0: an anonymous administrator. */
 typedef struct {
     int64_t by_player, by_group;
 } Usage;
 /* date_s: of the message, 0: now. per_player: what is beyond it is not counted, except the first. */
 must_check ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, int64_t date_s, int per_player,
                                Usage *ret_usage, Error *reterr);
-/* Would one more be within the limits? Counts nothing. author_id: the outside id of a user or of the chat in whose name it is written; 0: unknown. */
+/* Would one more be within the limits? Counts nothing. author_id: the outside id of a user or of the chat in whose
+ * name it is written; 0: unknown. */
 must_check ErrorCode usage_is_left(Tx *tx, int64_t group_id, int64_t author_id, int64_t date_s, int per_player,
                                    int per_group, bool *ret_is, Error *reterr);
 

@@ -1,7 +1,8 @@
 /*
  * read.h - ratings for programs and operators, each answer in one transaction: what HTTP and the command line show.
  *
- * A group is private unless an administrator of it publishes it: with published_only a private group is as unknown as one that does not exist.
+ * A group is private unless an administrator of it publishes it: with published_only a private group is as unknown as
+ * one that does not exist.
  * Threads: any. Ownership: results live in the arena.
  */
 #ifndef RATING_READ_H
@@ -20,7 +21,8 @@ typedef struct {
     int         limit;
 } RatingRead;
 
-/* *ret_total: all places of the group, also where none is left behind the offset; may be NULL. ERR_NOT_FOUND: there is no such group, or no such player in it. ERR_INVALID: the player is neither a name nor a number. */
+/* *ret_total: all places of the group, also where none is left behind the offset; may be NULL. ERR_NOT_FOUND: there
+ * is no such group, or no such player in it. ERR_INVALID: the player is neither a name nor a number. */
 must_check ErrorCode rating_read_board(Pool *pool, Deadline deadline, Arena *arena, const RatingRead *read,
                                        BoardRow **ret_list, int *ret_count, int64_t *ret_total, Error *reterr);
 must_check ErrorCode rating_read_history(Pool *pool, Deadline deadline, Arena *arena, const RatingRead *read,

@@ -1,7 +1,8 @@
 /*
  * replay.h - matches of a group in order, and the players that a replay carries along; shared by undo and verification.
  *
- * Threads: one at a time. Ownership: the map has memory of its own; chunks live in the transaction's arena until the next chunk is read.
+ * Threads: one at a time. Ownership: the map has memory of its own; chunks live in the transaction's arena until the
+ * next chunk is read.
  */
 #ifndef RATING_REPLAY_H
 #define RATING_REPLAY_H
@@ -69,7 +70,8 @@ ReplayPlayer *replay_map_add(ReplayMap *map,
 /* All of them: begin with 0; NULL: no more. */
 ReplayPlayer *replay_map_next(ReplayMap *map, size_t *position);
 
-/* By the rules of the match, and the days since its players played before. From now on it is the last one that they have played. */
+/* By the rules of the match, and the days since its players played before. From now on it is the last one that they
+ * have played. */
 must_check ErrorCode replay_apply(ReplayMap *map, const ReplayMatch *match, const RatingState before[2],
                                   RatingState ret_after[2], Error *reterr);
 /* The same where the states are known. */

@@ -1,16 +1,17 @@
 /*
  * rules.h - the rules of one match: which rating system, with which factor; and what they do to two players. Pure.
  *
- * Each match is computed by the rules that its group had when it was registered, also in a replay: a change of settings
- * applies to later matches only. The formulas belong to the rules. What formula 1 computes never changes, because stored
- * matches say so: a better formula gets the next number, and groups move to it (ADR 38).
+ * Each match is computed by the rules that its group had when it was registered, also in a replay: a change of
+ * settings applies to later matches only. The formulas belong to the rules. What formula 1 computes never changes,
+ * because stored matches say so: a better formula gets the next number, and groups move to it (ADR 38).
  *
- * Under Glicko-2 a rating period is a day, or a match where there are several in a day: before a match the deviation grows by
- * the days since the player's match before, whatever its system. Elo uses no deviation and leaves it as it is.
+ * Under Glicko-2 a rating period is a day, or a match where there are several in a day: before a match the deviation
+ * grows by the days since the player's match before, under either system. Elo uses no deviation and leaves it as it
+ * is.
  *
  * Invariants
- *   1. Ratings are from 0 to 10000. Under Elo they are whole points and a match keeps their sum; a rating with a fraction, from a time
- *      under Glicko-2, is rounded first.
+ *   1. Ratings are from 0 to 10000. Under Elo they are whole points and a match keeps their sum; a rating with a
+ *      fraction, from a time under Glicko-2, is rounded first.
  *   2. Equal inputs give equal outputs.
  * Threads: any; no state.
  */
@@ -40,7 +41,8 @@ typedef struct {
     double rating, deviation, volatility;
 } RatingState;
 
-/* days: since the match before, of each player. The first player is that of score_a. ERR_CONFLICT: the rules have a newer formula. */
+/* days: since the match before, of each player. The first player is that of score_a. ERR_CONFLICT: the rules have a
+ * newer formula. */
 must_check ErrorCode rules_apply(const Rules *rules, const RatingState before[2], const int32_t days[2], int score_a,
                                  int score_b, RatingState ret_after[2], Error *reterr);
 /* The deviation of a player so many days after the last match. */

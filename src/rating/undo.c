@@ -107,7 +107,8 @@ static ErrorCode rewrites_flush(Tx *tx, const Rewrites *rewrites, Error *reterr)
 
 /* ---- the replay ---- */
 
-/* A player whose recomputed state is again what is stored needs no more: is_set is false, but the version still changes. */
+/* is_set becomes false when the recomputed state of a player equals the stored one; the version still
+ * changes. */
 static void player_set(ReplayMap *map, int64_t player_id, RatingState state, bool differs)
 {
     ReplayPlayer *player = replay_map_add(map, player_id);
@@ -295,7 +296,8 @@ static ErrorCode undo_match(Tx *tx, const Group *group, const UndoAsk *ask, int 
     int                                count;
     int64_t                            id = done->match.id;
 
-    /* Versions first: whatever is committed after this statement and touches a rating that is read below changes one of them. */
+    /* Versions first: whatever is committed after this statement and touches a rating that is read below changes
+     * one of them. */
     TRY(versions_read(tx, group->id, id, map, reterr));
     TRY(match_revert(tx, group, id, map, reterr));
     TRY(db_run(tx, sql_rating_undo_begin, DB_ARGS(db_i64(group->id), db_i64(id)), NULL, reterr));

@@ -1,12 +1,13 @@
 /*
  * undo.h - undo a match: afterwards the ratings are those that a replay of the remaining matches gives.
  *
- * Runs in the caller's transaction. The match is marked; matches that follow are computed again as far as their players' ratings differ from
- * what is stored; every player whose rating was computed again gets a new version.
+ * Runs in the caller's transaction. The match is marked; matches that follow are computed again as far as their
+ * players' ratings differ from what is stored; every player whose rating was computed again gets a new version.
  *
  * Invariants
  *   1. A key undoes one match. The same key again answers with what it undid and changes nothing.
- *   2. ERR_BUSY with SQLSTATE RT001: a rating changed meanwhile. The caller rolls back and begins again with the same key.
+ *   2. ERR_BUSY with SQLSTATE RT001: a rating changed meanwhile. The caller rolls back and begins again with the same
+ *      key.
  *   3. At most UNDO_MATCHES_MAX matches are read again; an older match is refused.
  * Threads: any. Ownership: results live in the transaction's arena.
  */
@@ -29,9 +30,9 @@ typedef struct {
     int64_t     match_id;  /* 0: the last one that is not undone */
     int64_t     player_id; /* who asks; 0: an anonymous administrator */
     Admin       admin;
-    UndoProgress *
-        progress; /* called with 0 before the first one, and after each chunk but the last, if there are several. NULL: none */
-    void *context;
+    /* Called with 0 before the first chunk, and after each but the last, if there are several. NULL: none. */
+    UndoProgress *progress;
+    void         *context;
 } UndoAsk;
 
 typedef enum {
@@ -56,9 +57,9 @@ typedef struct {
     bool        is_unsure; /* refused, but whether an administrator asks could not be found out */
     Match       match;
     int         replayed; /* matches computed again */
-    UndoChange  changes
-        [UNDO_SHOWN_MAX]; /* of DONE, of the ratings that people see: the players of the match first, then the largest ones */
-    int changes_count, changes_all; /* shown; all of them */
+    /* DONE: of the ratings that people see; the players of the match first, then the largest changes. */
+    UndoChange changes[UNDO_SHOWN_MAX];
+    int        changes_count, changes_all; /* shown; all of them */
 } UndoDone;
 
 must_check ErrorCode undo_run(Tx *tx, const Group *group, const UndoAsk *ask, UndoDone *ret_done, Error *reterr);

@@ -1,8 +1,8 @@
 /*
  * verify.h - do ratings, counts and history agree with a replay of all matches?
  *
- * Each group is read in one snapshot and computed from its first match on. Named are: history rows that differ from the replay or are missing,
- * and members whose rating, number of games or last match is not what the history says.
+ * Each group is read in one snapshot and computed from its first match on. Named are: history rows that differ from
+ * the replay or are missing, and members whose rating, number of games or last match is not what the history says.
  * Threads: any. Ownership: the report lives in the arena.
  */
 #ifndef RATING_VERIFY_H

@@ -231,7 +231,7 @@ static bool answer_parse(const ClientResponse *response, Arena *arena, TelegramA
     return said && (*said == 't' || *said == 'f');
 }
 
-/* Success is an object that says so: a page of a proxy with status 200 is none. */
+/* Success is an object with ok:true. A proxy's page with status 200 is no success. */
 static void answer_read(const ClientResponse *response, Arena *arena, TelegramAnswer *ret_answer, bool *ret_ok)
 {
     TelegramAnswer answer = {.status = response->status, .result = "null", .description = ""};

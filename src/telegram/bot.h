@@ -2,9 +2,11 @@
  * bot.h - calls of the Bot API of one bot, over the HTTP client.
  *
  * Invariants
- *   1. The token is part of each URL and appears nowhere else: no error and no log contains more of a URL than its host.
- *   2. Answers are judged by status and body together. A body that is not a response of the Bot API (plain text, other JSON) is judged by its
- *      status; 200 with ok:false by its error_code. A result that is null or lacks fields is not a failure.
+ *   1. The token is part of each URL and appears nowhere else: no error and no log contains more of a URL than its
+ *      host.
+ *   2. Answers are judged by status and body together. A body that is not a response of the Bot API (plain text,
+ *      other JSON) is judged by its status; 200 with ok:false by its error_code. A result that is null or lacks
+ *      fields is not a failure.
  * Threads: any. Ownership: answers live in the arena given.
  */
 #ifndef TELEGRAM_BOT_H
@@ -66,13 +68,14 @@ typedef struct {
 } TelegramAnswer;
 
 /*
- * OK: the server did it. ERR_RATE: 429. ERR_REFUSED: any other 4xx, it would be refused again. ERR_UNAVAILABLE: 5xx, a 2xx
- * that is no answer of the Bot API, or not reached: nothing was done. ERR_UNKNOWN, ERR_TIMEOUT, ERR_LIMIT, ERR_STOPPING as client_send(). *ret_answer is filled, zeros if none came.
+ * OK: the server did it. ERR_RATE: 429. ERR_REFUSED: any other 4xx, it would be refused again. ERR_UNAVAILABLE: 5xx,
+ * a 2xx that is no answer of the Bot API, or not reached: nothing was done. ERR_UNKNOWN, ERR_TIMEOUT, ERR_LIMIT,
+ * ERR_STOPPING as client_send(). *ret_answer is filled, zeros if none came.
  */
 must_check ErrorCode telegram_call(TelegramBot *bot, const TelegramCall *call, Arena *arena, TelegramAnswer *ret_answer,
                                    Error *reterr);
 
-/* getChatMember: "creator", "administrator", "member", "restricted", "left", "kicked"; "" if the answer does not say. */
+/* getChatMember: "creator", "administrator", "member", "restricted", "left", "kicked"; "": unknown. */
 must_check ErrorCode telegram_get_member(TelegramBot *bot, int64_t chat_id, int64_t user_id, Deadline deadline,
                                          Arena *arena, const char **ret_status, Error *reterr);
 

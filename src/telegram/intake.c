@@ -20,7 +20,7 @@
 static void malformed_log(const Error *error)
 {
     metric_add(&telegram_metrics.updates_malformed, 1);
-    log_error(LOG_WARN, "telegram", "an update cannot be read and is left out", error);
+    log_error(LOG_WARN, "telegram", "skipping an update that cannot be read", error);
 }
 
 /* An update that came. */
@@ -57,7 +57,7 @@ static int arrivals_note(const TelegramIntake *intake, Arrival *list, int count,
     bool is_noted = all == 0 || intake->on_seen(intake->pool, seen, all, deadline, arena, &error) == OK;
 
     if (!is_noted)
-        log_error(LOG_DEBUG, "telegram", "who wrote messages is not stored at once, but by commands", &error);
+        log_error(LOG_DEBUG, "telegram", "cannot store the authors of messages now; they become commands", &error);
     for (int i = 0; i < count; i++) {
         TelegramUse use = telegram_update_use(&list[i].update);
 
@@ -205,7 +205,7 @@ static ErrorCode items_store(const TelegramIntake *intake, SendItem **items, int
     return renamed ? items_send(intake, others, renamed, deadline, arena, reterr) : OK;
 }
 
-/* In the order of their ids, which is that of their chats: servers other than Telegram's may give them in another one. */
+/* By their ids, which follow the order in the chats. Servers other than Telegram's may send them in another order. */
 static int arrival_compare(const void *a, const void *b)
 {
     const Arrival *left = a, *right = b;

@@ -1,8 +1,8 @@
 /*
  * markup.c - see markup.h.
  *
- * HTML is read as tokens: a tag, a character reference, or a character. What looks like a tag or a reference and is none is read as
- * characters, so any text can be measured and cut.
+ * HTML is read as tokens: a tag, a character reference, or a character. What looks like a tag or a reference and is
+ * none is read as characters, so any text can be measured and cut.
  */
 #include "telegram/markup.h"
 
@@ -209,7 +209,8 @@ typedef struct {
     OpenTags    open;
 } Cut;
 
-/* Where a part that begins at html ends: at most units_max later, behind whole lines or words if that does not waste half of it. */
+/* Where a part that begins at html ends: at most units_max later, behind whole lines or words if that does not
+ * waste half of it. */
 static void cut_find(const char *html, const OpenTags *open, size_t units_max, bool by_words, Cut *ret_cut)
 {
     Cut   here = {.at = html, .open = *open}, line = {0}, word = {0};

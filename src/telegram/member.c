@@ -44,7 +44,7 @@ static void status_keep(const TelegramMemberAsk *ask, const char *status, Arena 
     if (db_call(ask->pool, &options, sql_telegram_member_put,
                 DB_ARGS(db_i64(telegram_bot_id(ask->bot)), db_i64(ask->chat_id), db_i64(ask->user_id), db_text(status)),
                 &db_text_shape, &none, &error) != OK)
-        log_error(LOG_WARN, "telegram", "the status of a member was not kept", &error);
+        log_error(LOG_WARN, "telegram", "cannot store the status of a member", &error);
 }
 
 static void on_limited(const TelegramMemberAsk *ask, const Error *limited, Arena *arena)
@@ -57,7 +57,7 @@ static void on_limited(const TelegramMemberAsk *ask, const Error *limited, Arena
     if (db_call(ask->pool, &options, sql_telegram_ask_limited,
                 DB_ARGS(db_i64(telegram_bot_id(ask->bot)), db_i64(limited->retry_ms)), &db_i64_shape, &wait_ms,
                 &error) != OK)
-        log_error(LOG_WARN, "telegram", "that the server asks for fewer questions was not kept", &error);
+        log_error(LOG_WARN, "telegram", "cannot store that the server asks for fewer questions about members", &error);
     log_write(LOG_WARN, "telegram", "the server asks for fewer questions about members", LOG_INT("wait_ms", wait_ms));
 }
 

@@ -1,8 +1,8 @@
 /*
  * member.h - the status of a user in a chat: what the server says, kept in the database for two minutes.
  *
- * Invariants: a user who repeats a command causes one request to the server. A 429 delays the requests of all pods for as long
- * as the server says; meanwhile a status that is not cached is unknown.
+ * Invariants: a user who repeats a command causes one request to the server. A 429 delays the requests of all pods
+ * for as long as the server says; meanwhile a status that is not cached is unknown.
  * Threads: any. Ownership: the pool and the bot are borrowed; texts are in the arena.
  */
 #ifndef TELEGRAM_MEMBER_H

@@ -17,8 +17,8 @@ static const SqlState states[] = {
     {0}
 };
 
-/* An update acts with the rights of the person that it names. Applications send messages in the name of the bot, and nothing more: most of
- * those that wait are the bot's own. */
+/* An update acts with the rights of the person that it names. Applications send messages in the name of the bot,
+ * and nothing more: most of those that wait are the bot's own. */
 static const ReservedDomain domains[] = {
     {telegram_domain_is_updates, .commands = "updates of a bot",
      .scopes = {[DOMAIN_SEND] = "admin", [DOMAIN_CANCEL] = "admin", [DOMAIN_WORK] = "admin", [DOMAIN_READ] = "admin"},

@@ -1,8 +1,9 @@
 /*
  * outbox.c - see outbox.h: queueing. Sending is in outbox_send.c.
  *
- * Capacity: the messages that wait are counted in the transaction that queues more. While much of it is left a process counts once a second, and
- * queues at most 1/CAPACITY_SHARE of what was left without counting again, so up to that many processes together stay within the limit.
+ * Capacity: the messages that wait are counted in the transaction that queues more. While much of it is left a
+ * process counts once a second, and queues at most 1/CAPACITY_SHARE of what was left without counting again, so up to
+ * that many processes together stay within the limit.
  */
 #include "telegram/outbox.h"
 
@@ -210,8 +211,8 @@ static ErrorCode putting_add(Putting *putting, const TelegramOutbox *outbox, con
     return OK;
 }
 
-/* A text that is too long becomes several commands, so that none of its parts is sent twice when a later one fails. The first part is the
- * reply, the last one has the buttons. */
+/* A text that is too long becomes several commands, so that none of its parts is sent twice when a later one fails.
+ * The first part is the reply, the last one has the buttons. */
 static ErrorCode putting_split(Putting *putting, const TelegramOutbox *outbox, const char *key,
                                const TelegramOutgoing *item, Arena *arena, Error *reterr)
 {

@@ -1,5 +1,6 @@
 /*
- * outbox_internal.h - the outbox, shared by the files that queue (outbox.c), send (outbox_send.c) and call the Bot API (outbox_call.c).
+ * outbox_internal.h - the outbox, shared by the files that queue (outbox.c), send (outbox_send.c) and call the Bot
+ * API (outbox_call.c).
  */
 #ifndef TELEGRAM_OUTBOX_INTERNAL_H
 #define TELEGRAM_OUTBOX_INTERNAL_H

@@ -254,7 +254,7 @@ static void on_sent(Sending *sending)
                 DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id), db_i64(id),
                         db_text(sending->item.reference)),
                 &db_text_shape, &none, &error) != OK)
-        log_error(LOG_WARN, "telegram", "what a message is about was not kept", &error);
+        log_error(LOG_WARN, "telegram", "cannot store what a message is about", &error);
 }
 
 static void on_limited(Sending *sending)
@@ -319,7 +319,7 @@ static void on_doubt(Sending *sending, const Error *error)
                                              error->text));
         return;
     }
-    log_error(LOG_WARN, "telegram", "a message is sent again", error);
+    log_error(LOG_WARN, "telegram", "cannot send a message, will retry", error);
     metric_add(&telegram_metrics.sent_retried, 1);
     sending->settle->outcome  = OUTCOME_RETRY;
     sending->settle->error    = arena_text(sending->job->arena, error->text);
@@ -388,7 +388,7 @@ static bool sending_judge(Sending *sending, ErrorCode code, const Error *error)
         return false;
     }
     metric_add(&telegram_metrics.sent_retried, 1);
-    log_error(LOG_WARN, "telegram", "the server was not reached, messages wait", error);
+    log_error(LOG_WARN, "telegram", "cannot reach the server, messages wait", error);
     sending_postpone(sending, AWAY_MS, "not reached");
     return false;
 }

@@ -1,5 +1,6 @@
 /*
- * outgoing.c - see outgoing.h. Operators read payloads in `pawl command show`, so they are plain JSON; files are base64.
+ * outgoing.c - see outgoing.h. Operators read payloads in `pawl command show`, so they are plain JSON; files are
+ * base64.
  */
 #include "telegram/outgoing.h"
 
@@ -240,7 +241,7 @@ ErrorCode telegram_outgoing_read(const char *type, const char *payload, const ch
         return fail(reterr, ERR_INVALID, "type must be send, edit, photo, document or answer, got \"%s\"", type);
     TRY(scan_check(payload, size, "payload", reterr));
     if (!arena_has_space(arena, size * 3 + sizeof(TelegramButton) * TELEGRAM_KEYS_MAX))
-        return fail(reterr, ERR_LIMIT, "a message of %zu bytes does not fit into what is left of the memory", size);
+        return fail(reterr, ERR_LIMIT, "a message of %zu bytes exceeds the memory that is left", size);
     const char *json = wire_open(payload);
 
     item.chat_id     = wire_i64(wire_member(json, "chat_id"));

@@ -52,8 +52,8 @@ typedef struct {
     bool                  is_silent;   /* without a sound */
     bool                  is_first;    /* before the others of its chat, and never refused (outbox.h) */
     bool                  is_busy;     /* a notice of the outbox: the chat asks too much */
-    /* SEND, EDIT: the id of an earlier command of the outbox, whose message gets this text. If that was not sent, or is gone, SEND is a
-     * new message, and EDIT without a message_id is nothing. NULL: none. */
+    /* SEND, EDIT: the id of an earlier command of the outbox, whose message gets this text. If that was not sent,
+     * or is gone, SEND is a new message, and EDIT without a message_id is nothing. NULL: none. */
     const char *replaces;
     /* What the message is about, for telegram_reference_find(): "match:42". NULL: nothing. */
     const char *reference;
@@ -67,8 +67,8 @@ extern const char *const telegram_method_types[TELEGRAM_METHOD_COUNT + 1]; /* ty
 /* ERR_INVALID: a chat, text, button or file that no server would take. ERR_LIMIT: too large. */
 must_check ErrorCode telegram_outgoing_write(const TelegramOutgoing *item, Arena *arena, const char **ret_payload,
                                              Error *reterr);
-/* The payload of a command back; type as in telegram_method_types. file: base64, for a payload whose file is stored apart; NULL: none. ERR_INVALID:
- * it is none. ERR_LIMIT: its text is longer than the server takes. */
+/* The payload of a command back; type as in telegram_method_types. file: base64, for a payload whose file is stored
+ * apart; NULL: none. ERR_INVALID: it is none. ERR_LIMIT: its text is longer than the server takes. */
 must_check ErrorCode telegram_outgoing_read(const char *type, const char *payload, const char *file, Arena *arena,
                                             TelegramOutgoing *ret_item, Error *reterr);
 

@@ -80,9 +80,10 @@ static void lease_ask(TelegramPoller *poller, bool *failing)
         *failing = false;
         return;
     }
-    /* The holder polls on, so that users are notified. If another process has the lease by now, its poll ends this one's with 409. */
+    /* The holder polls on, so that users are notified. If another process has the lease by now, its poll ends this
+     * one's with 409. */
     if (!*failing)
-        log_error(LOG_WARN, "telegram", "the bot's lease cannot be renewed", &error);
+        log_error(LOG_WARN, "telegram", "cannot renew the bot's lease", &error);
     *failing = true;
 }
 
@@ -96,7 +97,7 @@ static void lease_release(TelegramPoller *poller)
     if (db_call(poller->options.intake.pool, &options, sql_telegram_lease_release,
                 DB_ARGS(db_i64(poller->options.intake.bot_id), db_uuid(poller->holder)), &db_text_shape, &none,
                 &error) != OK)
-        log_error(LOG_WARN, "telegram", "the bot's lease was not given back, it ends by itself", &error);
+        log_error(LOG_WARN, "telegram", "cannot release the bot's lease; it will expire", &error);
 }
 
 void poller_step_back(TelegramPoller *poller)
@@ -239,7 +240,7 @@ ErrorCode telegram_poller_new(const TelegramPollerOptions *options, TelegramPoll
         mutex_done(&poller->mutex);
         cond_done(&poller->changed);
         free(poller);
-        return fail(reterr, ERR_INTERNAL, "a thread for the bot cannot be started");
+        return fail(reterr, ERR_INTERNAL, "cannot start a thread for the bot");
     }
     if (!thread_try_start("bot-poll", loop_run, poller, &poller->loop)) {
         thread_end(poller);
@@ -248,7 +249,7 @@ ErrorCode telegram_poller_new(const TelegramPollerOptions *options, TelegramPoll
         mutex_done(&poller->mutex);
         cond_done(&poller->changed);
         free(poller);
-        return fail(reterr, ERR_INTERNAL, "a thread for the bot cannot be started");
+        return fail(reterr, ERR_INTERNAL, "cannot start a thread for the bot");
     }
     *ret_poller = poller;
     return OK;

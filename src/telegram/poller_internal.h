@@ -42,8 +42,8 @@ bool poller_is_stopped(TelegramPoller *poller);
 bool poller_is_held(TelegramPoller *poller); /* the lease */
 /* Give the lease back, and do not ask for it for some seconds. */
 void poller_step_back(TelegramPoller *poller);
-/* The calls at the start of a term, those that are not done yet. What fails is logged and tried again after 1, 2, 4 ... 60 s; updates come all
- * the same. */
+/* The calls at the start of a term, those that are not done yet. What fails is logged and tried again after 1, 2, 4
+ * ... 60 s; updates still come. */
 void poller_term_start(TelegramPoller *poller);
 /* One poll and its storing. */
 void poller_poll(TelegramPoller *poller);

@@ -119,9 +119,9 @@ void poller_term_start(TelegramPoller *poller)
         ErrorCode (*run)(TelegramPoller *poller, Arena *arena, Error *reterr);
         const char *failed;
     } steps[] = {
-        {name_learn,        "cannot learn the bot's name, will retry"        },
-        {webhook_register,  "cannot register the webhook, will retry"        },
-        {commands_register, "cannot register the bot's commands, will retry"  },
+        {name_learn,        "cannot get the bot's name, will retry"         },
+        {webhook_register,  "cannot register the webhook, will retry"       },
+        {commands_register, "cannot register the bot's commands, will retry"},
     };
     unsigned all = (1U << COUNT(steps)) - 1;
 
@@ -173,9 +173,9 @@ static void on_conflict(TelegramPoller *poller, const TelegramAnswer *answer, co
         poller_step_back(poller);
         return;
     }
-    log_write(LOG_WARN, "telegram", "a webhook is set, and PAWL_TELEGRAM_MODE says poll: removing it");
+    log_write(LOG_WARN, "telegram", "PAWL_TELEGRAM_MODE is poll, but a webhook is set: removing it");
     if (call(poller, "deleteWebhook", fields, CALL_MS, arena, &deleted, &why) != OK) {
-        log_error(LOG_WARN, "telegram", "the webhook was not removed", &why);
+        log_error(LOG_WARN, "telegram", "cannot remove the webhook", &why);
         poller_pause(poller, deadline_in_ms(backoff_ms(poller)));
     }
 }
@@ -218,7 +218,7 @@ static bool updates_store(TelegramPoller *poller, const char *json, Arena *arena
     return false;
 }
 
-/* unreadable: the greatest id of updates that cannot be read; 0: none. They are confirmed, or they would come for ever. */
+/* unreadable: the greatest id of updates that cannot be read; 0: none. Unconfirmed they would come for ever. */
 static void on_updates(TelegramPoller *poller, const char *json, int64_t unreadable, Mono began, Arena *arena)
 {
     int     count = 0;
@@ -228,7 +228,8 @@ static void on_updates(TelegramPoller *poller, const char *json, int64_t unreada
     if (!updates_store(poller, json, arena, &count, &last))
         return;
     last = unreadable > last ? unreadable : last;
-    /* What is confirmed need not be again: after an empty answer the server begins with what it has, whatever its numbers. */
+    /* What is confirmed need not be again: after an empty answer the server begins with what it has, whatever its
+     * numbers. */
     poller->offset = last ? last + 1 : 0;
     if (last)
         poller->options.on_stored(poller->options.context);
@@ -273,7 +274,7 @@ void poller_prune(TelegramPoller *poller)
         return;
     if (db_call(poller->options.intake.pool, &options, sql_telegram_prune,
                 DB_ARGS(db_i32(PRUNE_DAYS), db_i32(PRUNE_ROWS)), &db_i64_shape, &deleted, &error) != OK)
-        log_error(LOG_WARN, "telegram", "old rows of the bot were not deleted", &error);
+        log_error(LOG_WARN, "telegram", "cannot delete old rows of the bot", &error);
     if (poller->options.on_prune) {
         int64_t more = poller->options.on_prune(poller->options.context, PRUNE_ROWS);
 

@@ -46,7 +46,7 @@ static void user_read(const char *json, Arena *arena, TelegramUser *ret_user)
     };
 }
 
-/* A user without an id is none. */
+/* Ignore a user without an id. */
 static const TelegramUser *parse_user(const char *json, Arena *arena)
 {
     if (wire_i64(wire_member(json, "id")) == 0)
@@ -306,7 +306,7 @@ ErrorCode telegram_update_parse(const char *json, size_t size, Arena *arena, Tel
 
     TRY(scan_check(json, size, "update", reterr));
     if (!arena_has_space(arena, size * ARENA_FACTOR + ARENA_MORE))
-        return fail(reterr, ERR_LIMIT, "an update of %zu bytes does not fit into what is left of the memory", size);
+        return fail(reterr, ERR_LIMIT, "an update of %zu bytes exceeds the memory that is left", size);
     const char *object = wire_open(json);
 
     update.id = wire_i64(wire_member(object, "update_id"));

@@ -1,14 +1,14 @@
 /*
  * update.h - an update of the Bot API as plain structs: messages, edits, button presses, members that join and leave.
  *
- * Parsing is tolerant. Fields that are missing, null or of another type are absent, unknown ones are ignored, dates in milliseconds
- * become seconds. Only what is not JSON, or has no update_id, is refused.
+ * Parsing is tolerant. Fields that are missing, null or of another type are absent, unknown ones are ignored, dates
+ * in milliseconds become seconds. Only what is not JSON, or has no update_id, is refused.
  *
  * Invariants
- *   1. Texts are UTF-8 with a NUL behind. Entities are ranges of bytes of their text, whole characters, inside of it: the Bot API's UTF-16
- *      offsets are converted, and an entity that points elsewhere is left out.
- *   2. thread_id is the topic that an answer has to be sent to. It is 0 in the General topic and outside of forums, where answers must not
- *      name one.
+ *   1. Texts are UTF-8 with a NUL behind. Entities are ranges of bytes of their text, whole characters, inside of it:
+ *      the Bot API's UTF-16 offsets are converted, and an entity that points elsewhere is left out.
+ *   2. thread_id is the topic that an answer has to be sent to. It is 0 in the General topic and outside of forums,
+ *      where answers must not name one.
  * Threads: any. Ownership: everything lives in the arena given.
  */
 #ifndef TELEGRAM_UPDATE_H
@@ -115,11 +115,12 @@ typedef struct {
 /* ERR_INVALID: not JSON, no object, or without an update_id from 1. ERR_LIMIT: too large for the arena. */
 must_check ErrorCode telegram_update_parse(const char *json, size_t size, Arena *arena, TelegramUpdate *ret_update,
                                            Error *reterr);
-/* What of its JSON has to be stored: the members that are read, and no others. Of messages that are no command, of edits, of messages with a
- * button and of answered messages that is neither text nor media, of kinds that are not read the id alone. Parsed again it is the same update. */
+/* What of its JSON has to be stored: the members that are read, and no others. Of messages that are no command, of
+ * edits, of messages with a button and of answered messages that is neither text nor media, of kinds that are not
+ * read the id alone. Parsed again it is the same update. */
 const char *telegram_update_reduce(const TelegramUpdate *update, const char *json, Arena *arena);
-/* Is it something to handle: a command, a press, or news about members and chats? Of other messages only who wrote them counts, of the rest
- * nothing. */
+/* Is it something to handle: a command, a press, or news about members and chats? Of other messages only who wrote
+ * them counts, of the rest nothing. */
 typedef enum { TELEGRAM_USE_NONE, TELEGRAM_USE_AUTHOR, TELEGRAM_USE_WHOLE } TelegramUse;
 TelegramUse telegram_update_use(const TelegramUpdate *update);
 /* The chat that it belongs to, 0: none. Updates of one chat are handled in order. */

@@ -1,7 +1,8 @@
 /*
  * wire.h - JSON of the Bot API, read in place: a value that is missing, null or of another type counts as absent.
  *
- * A value is a pointer to its first byte in a text that scan_check() has accepted; NULL is no value. All functions take NULL.
+ * A value is a pointer to its first byte in a text that scan_check() has accepted; NULL is no value. All functions
+ * take NULL.
  * Threads: any. Ownership: texts are decoded into the arena.
  */
 #ifndef TELEGRAM_WIRE_H
@@ -16,7 +17,8 @@
 const char *wire_open(const char *json);
 /* A member of an object. */
 const char *wire_member(const char *object, const char *name);
-/* The next item of an array: *item is NULL for the first one, which makes it the first. false: there is none, or it is no array. */
+/* The next item of an array: *item is NULL for the first one, which makes it the first. false: there is none, or it
+ * is no array. */
 bool wire_next(const char *array, const char **item);
 /* An integer; 0: none, or one that has more than 64 bits. */
 int64_t wire_i64(const char *value);

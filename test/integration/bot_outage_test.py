@@ -191,7 +191,7 @@ def an_update_that_several_pods_try_is_notified_once():
         api.message(group, ann, "/match @ann @bob 3 1")
         for _ in range(2):  # one pod after the other fails to do it
             pod = pawl.serve("--role", "bot,api,monitor", env={"PAWL_FAULT": "bot.update.before:fail"})
-            wait_until(lambda: pod.said("an update is tried again"))
+            wait_until(lambda: pod.said("an update failed, will retry"))
             wait_until(lambda: len(notices(api, group)) == 1, what="the notice")
             stop_clean(pod)
         pawl.serve("--role", "bot,api,monitor")

@@ -258,7 +258,7 @@ def a_chart_without_its_library_is_refused_in_words():
         api.message(group, ann, "/match @ann @bob 3 1")
         api.message(group, ann, "/chart")
         assert "libcairo2" in answers(api, group, 2)[1]
-        wait_until(lambda: server.said("a chart cannot be drawn"))
+        wait_until(lambda: server.said("cannot draw a chart"))
 
 
 @test
