@@ -39,7 +39,8 @@ end
 $$;
 
 -- The same, but each is queued again after its delay: for handlers that find that a command cannot be done yet, for a reason that is not the
--- command's (a rate limit of another service). The attempt does not count, and an order key is kept. Returns how many leases ended.
+-- command's (a rate limit of another service). The attempt does not count, and an order key is kept. The audit has it at most
+-- once a minute for one reason, because a transaction that stays open may have a command postponed for hours. Returns how many leases ended.
 -- Lock order and errors: as pawl.release; QU001 also for a delay out of range.
 create or replace function pawl.postpone (p_ids bigint[], p_tokens bigint[], p_delays_ms bigint[], p_reason text)
   returns integer
@@ -47,6 +48,7 @@ create or replace function pawl.postpone (p_ids bigint[], p_tokens bigint[], p_d
   set plan = keyed_cached
 as $$
 declare
+  v_reason text := coalesce(left(p_reason, 200), 'postponed');
   v_now timestamptz;
   v_held bigint[];
   v_ords integer[];
@@ -76,9 +78,11 @@ begin
       from item i join released l on l.id = i.id
       cross join lateral (
         values (l.started_at, l.attempt, 'RECEIVED', l.worker, null::jsonb),
-               (v_now, l.attempt - 1, 'RETRY_SCHEDULED', null,
-                jsonb_build_object('reason', coalesce(left(p_reason, 200), 'postponed'), 'delay_ms', i.delay_ms))
+               (v_now, l.attempt - 1, 'RETRY_SCHEDULED', null, jsonb_build_object('reason', v_reason, 'delay_ms', i.delay_ms))
       ) e (at, attempt, event, actor, details)
+      where not exists (
+        select from pawl.event n
+        where n.id = l.id and n.at > v_now - interval '1 min' and n.event = 'RETRY_SCHEDULED' and n.details ->> 'reason' = v_reason)
     )
     select (select count(*) from released), (select count(*) from put) into v_deleted, v_inserted;
     perform pawl.moved(v_deleted, v_inserted);

@@ -42,11 +42,14 @@ as $$
   select case when pawl.process_is_compensated(p_id) then 'COMPENSATING' end
 $$;
 
--- What they have sent and what is still open is canceled; children are compensated, unless the process was canceled.
+-- They do not wait any more. What they have sent and what is still open is canceled; children are compensated, unless the process was canceled.
+-- The row of a process that waits is locked by the caller; another one may be locked by a transaction, which is not waited for.
 create or replace function pawl.process_attached_ended (p_ids bigint[], p_event text)
   returns void
   language sql
 as $$
+  update pawl.process p set wait = null, waits = null
+  where p.id = any (array(select w.id from pawl.process w where w.id = any (p_ids) and w.wait is not null order by w.id for update skip locked));
   select pawl.process_orphan_note(p_ids, p_event = 'OPERATOR_COMPLETE')
 $$;
 

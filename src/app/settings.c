@@ -164,7 +164,7 @@ static const Setting rows[] = {
     {"PAWL_DLQ_TRIES", NULL, SETTING_INT, AT(dlq_tries), "3", 1, 1000,
      .help = "retries before a dead letter is marked as failed"},
     {"PAWL_PROCESS_CONCURRENCY", NULL, SETTING_INT, AT(process_concurrency), "16", 1, 1000,
-     .help = "processes of one domain that a pod runs at the same time"},
+     .help = "processes of one type that a pod runs at the same time; those of the other types of its domain have a third more"},
     {"PAWL_PROCESS_LEASE", NULL, SETTING_DURATION_MS, AT(process_lease), "60s", 1000, 86400000,
      .help = "lease of a process that a pod runs: if the pod sends no heartbeat for this long, another pod runs it"},
     {"PAWL_STEP_HOSTS", NULL, SETTING_TEXT, AT(step_hosts),

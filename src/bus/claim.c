@@ -65,6 +65,35 @@ void claimer_free(Claimer *claimer)
     free(claimer);
 }
 
+static bool list_has(const char *const *types, const char *type)
+{
+    while (*types && strcmp(*types, type) != 0)
+        types++;
+    return *types;
+}
+
+Claimer *claimer_without(const Claimer *claimer, const char *const *types)
+{
+    const char *left[CLAIM_TYPES_MAX + 1];
+    int         count = 0;
+
+    for (int i = 0; i < claimer->type_count; i++)
+        if (!list_has(types, claimer->types[i]))
+            left[count++] = claimer->types[i];
+    left[count] = NULL;
+    return count ? claimer_new(claimer->pool, claimer->domain, left, claimer->worker) : NULL;
+}
+
+bool claimer_is_same(const Claimer *a, const Claimer *b)
+{
+    if (a->type_count != b->type_count)
+        return false;
+    for (int i = 0; i < a->type_count; i++)
+        if (strcmp(a->types[i], b->types[i]) != 0)
+            return false;
+    return true;
+}
+
 void claimer_serve(Claimer *claimer, const char *worker)
 {
     claimer->worker = worker;

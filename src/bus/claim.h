@@ -66,6 +66,9 @@ typedef struct Claimer Claimer;
 Claimer *claimer_new(Pool *pool, const char *domain, const char *const *types, const char *worker);
 void     claimer_free(Claimer *claimer);
 SCOPED(Claimer, claimer_free)
+/* One of the same types but these, ended by NULL. NULL: none is left. `claimer` must be of types. */
+Claimer *claimer_without(const Claimer *claimer, const char *const *types);
+bool     claimer_is_same(const Claimer *a, const Claimer *b); /* of the same types in the same order */
 /* The worker of the next claims; borrowed until the next call. */
 void claimer_serve(Claimer *claimer, const char *worker);
 /* Up to limit commands, leased for lease_ms. None is fine. ERR_INVALID: a domain that cannot exist. After ERR_UNKNOWN they

@@ -114,6 +114,7 @@ void worker_free(Worker *worker)
     claimer_free(worker->claimer);
     if (worker->claimer_next)
         claimer_free(worker->claimer_next);
+    share_forget(worker);
     free(worker);
 }
 
@@ -371,18 +372,25 @@ static void claimer_renew(Worker *worker)
         worker->claimer_next = NULL;
     }
     mutex_unlock(&worker->mutex);
-    if (before)
-        claimer_free(before);
+    if (!before)
+        return;
+    claimer_free(before);
+    share_forget(worker);
 }
 
 static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *reterr)
 {
-    scoped(claimed_batch_free) ClaimedBatch *claimed_batch = memory_new(1, sizeof *claimed_batch);
+    scoped(claimed_batch_free) ClaimedBatch *claimed_batch = NULL;
+    Claimer                                 *claimer;
 
     claimer_renew(worker);
+    claimer = worker->options.shares_types ? share_claimer(worker, &space) : worker->claimer;
+    if (!claimer)
+        return OK;
+    claimed_batch             = memory_new(1, sizeof *claimed_batch);
     claimed_batch->arena      = arena_new(CLAIMED_BATCH_BYTES_MAX);
     claimed_batch->claimed_at = clock_mono();
-    TRY(claimer_claim(worker->claimer, call_deadline(worker), claimed_batch->arena, space, worker->options.lease_ms,
+    TRY(claimer_claim(claimer, call_deadline(worker), claimed_batch->arena, space, worker->options.lease_ms,
                       &claimed_batch->list, &claimed_batch->count, reterr));
     metric_observe_us(&worker->metrics->claim_seconds, mono_us_between(claimed_batch->claimed_at, clock_mono()));
     metric_add(claimed_batch->count ? &worker->metrics->claims_won : &worker->metrics->claims_empty, 1);

@@ -18,7 +18,8 @@
  *   3. A handler whose lease was lost or canceled is stopped (handler->stop), and its outcome changes nothing.
  *   4. What is claimed and not settled, payloads and what prepare() has read, takes about WORKER_BYTES_MAX in the whole pod: claims get smaller as it
  *      is used up. A worker that holds nothing claims one command all the same.
- *   5. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
+ *   5. With shares_types, handlers of one type leave some to the other types, and commands of a type whose share is used up are not claimed.
+ *   6. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
  *      or an expiring lease wakes it sooner.
  */
 #ifndef BUS_WORKER_H
@@ -87,10 +88,11 @@ typedef struct {
     int                concurrency; /* 0: WORKER_CONCURRENCY_DEFAULT */
     int                batch;       /* most commands in one claim; 0: as many as there are free handlers */
     int                lease_ms;    /* 0: 30 s */
-    int                timeout_ms;  /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
-    bool               drain;       /* end when nothing is left: nothing queued, delayed or leased */
-    bool               is_lazy;     /* start handler threads, except the first one, when there is work for them */
-    Handler           *handler;
+    int      timeout_ms;   /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
+    bool     drain;        /* end when nothing is left: nothing queued, delayed or leased */
+    bool     is_lazy;      /* start handler threads, except the first one, when there is work for them */
+    bool     shares_types; /* a type whose handlers are slow gets its share of them (base/share.h); needs `types` */
+    Handler *handler;
 } WorkerOptions;
 
 /* Counted since the start; any thread may read. */

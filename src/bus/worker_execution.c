@@ -40,6 +40,7 @@ void execution_drop(Worker *worker, Execution *execution)
     worker->held--;
     worker->waiting -= execution->state == EXECUTION_WAITING;
     worker->locked -= execution->state == EXECUTION_LOCKED;
+    worker->woken |= worker->leaves_out; /* its type may have more now */
     cond_signal(&worker->changed);
     if (--claimed_batch->left == 0)
         claimed_batch_free(claimed_batch);
@@ -93,7 +94,8 @@ static Execution *execution_find_ready(const Worker *worker)
 {
     Execution *execution = worker->first;
 
-    while (execution && (execution->state != EXECUTION_WAITING || execution_is_doubtful(worker, execution)))
+    while (execution && (execution->state != EXECUTION_WAITING || execution_is_doubtful(worker, execution) ||
+                         !execution_is_allowed(worker, execution)))
         execution = execution->next;
     return execution;
 }
@@ -113,6 +115,7 @@ static Execution *execution_take(Worker *worker, Arena *arena)
     metric_add(&bus_metrics.handlers_running, 1);
     metric_add(&worker->metrics->handlers_running, 1);
     execution->state        = EXECUTION_RUNNING;
+    execution->began_at     = clock_mono();
     execution->job.command  = execution->command;
     execution->job.prepared = execution->prepared;
     execution->job.domain   = worker->options.domain;

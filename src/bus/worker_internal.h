@@ -1,6 +1,7 @@
 /*
  * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_execution.c runs and settles,
- * worker_heartbeat.c extends leases, worker_release.c releases what was not begun.
+ * worker_heartbeat.c extends leases, worker_release.c releases what was not begun,
+ * worker_share.c divides handlers among types.
  */
 #ifndef BUS_WORKER_INTERNAL_H
 #define BUS_WORKER_INTERNAL_H
@@ -39,7 +40,8 @@ struct Execution {
     Job                   job;
     ExecutionState        state;
     StopReason            why;
-    Mono                  kept_at; /* when its lease was extended last */
+    Mono                  kept_at;  /* when its lease was extended last */
+    Mono                  began_at; /* RUNNING and SETTLING: its handler */
     Execution            *next, *previous;
 };
 
@@ -60,21 +62,23 @@ struct Worker {
     bool           worked;  /* a turn of the dispatcher has gone well */
     bool           outage;  /* its last turn failed */
     Cut            stopped; /* of the dispatcher's calls */
+    Claimer       *others;  /* of the types whose share is not used up; the dispatcher's; NULL: none */
 
-    Mutex         mutex;        /* guards the rest */
-    Cond          arrived;      /* for handler threads: an execution waits, or closing */
-    Cond          changed;      /* for the dispatcher: a free slot, a notification, or stopping */
-    Cond          ticked;       /* for the heartbeat: stopping or closing */
-    Claimer      *claimer_next; /* in the place of `claimer`, which only the dispatcher uses; NULL: none */
-    Execution    *first, *last;
-    int           held, waiting, running, locked;
-    int64_t       handler_us;    /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
-    size_t        command_bytes; /* how much a command takes: a moving average that follows larger ones at once */
-    bool          woken, requeued, stopping, closing;
-    Mono          paused_until; /* nothing is claimed before */
-    int           pause_ms;     /* the last pause; 0: the last handler began its command */
-    Deadline      stop_deadline;
-    WorkerCounts  counts;
+    Mutex        mutex;        /* guards the rest */
+    Cond         arrived;      /* for handler threads: an execution waits, or closing */
+    Cond         changed;      /* for the dispatcher: a free slot, a notification, or stopping */
+    Cond         ticked;       /* for the heartbeat: stopping or closing */
+    Claimer     *claimer_next; /* in the place of `claimer`, which only the dispatcher uses; NULL: none */
+    Execution   *first, *last;
+    int          held, waiting, running, locked;
+    int64_t      handler_us;    /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
+    size_t       command_bytes; /* how much a command takes: a moving average that follows larger ones at once */
+    bool         woken, requeued, stopping, closing;
+    bool         leaves_out;   /* the last claim left out commands because of their type */
+    Mono         paused_until; /* nothing is claimed before */
+    int          pause_ms;     /* the last pause; 0: the last handler began its command */
+    Deadline     stop_deadline;
+    WorkerCounts counts;
 };
 
 /* Counting an outcome; under the mutex. */
@@ -104,6 +108,14 @@ bool stop_is_loss(StopReason why);
 
 /* worker_heartbeat.c: the body of the thread, which ends when the worker holds nothing any more */
 void *heartbeat_run(void *worker);
+
+/* worker_share.c */
+/* Under the mutex: does the share of its type allow to begin it? */
+bool execution_is_allowed(const Worker *worker, const Execution *execution);
+/* By the dispatcher: the claimer for what may be claimed now, and how much of it. NULL: nothing. */
+Claimer *share_claimer(Worker *worker, int *space);
+/* The types have changed, or the worker ends. */
+void share_forget(Worker *worker);
 
 /* worker_release.c */
 /* A handler could not begin its command, for a reason that is not the command's: claim nothing for 1 s, doubling up to 30 s. */

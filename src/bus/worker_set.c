@@ -161,17 +161,18 @@ ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline
     entry->set    = set;
     entry->domain = arena_text(set->arena, row->domain);
     TRY(handler_make(entry, row, deadline, &handler, reterr));
-    entry->worker = worker_new(&(WorkerOptions){.pool        = set->pool,
-                                                .domain      = entry->domain,
-                                                .types       = types_copy(set->arena, row->types),
-                                                .name        = name_make(set->arena),
-                                                .concurrency = row->concurrency,
-                                                .batch       = row->batch,
-                                                .lease_ms    = row->lease_ms,
-                                                .timeout_ms  = row->timeout_ms,
-                                                .drain       = row->drain,
-                                                .is_lazy     = row->is_lazy,
-                                                .handler     = handler});
+    entry->worker = worker_new(&(WorkerOptions){.pool         = set->pool,
+                                                .domain       = entry->domain,
+                                                .types        = types_copy(set->arena, row->types),
+                                                .name         = name_make(set->arena),
+                                                .concurrency  = row->concurrency,
+                                                .batch        = row->batch,
+                                                .lease_ms     = row->lease_ms,
+                                                .timeout_ms   = row->timeout_ms,
+                                                .drain        = row->drain,
+                                                .is_lazy      = row->is_lazy,
+                                                .shares_types = row->shares_types,
+                                                .handler      = handler});
     Entry **end   = set->end;
 
     set->end = &entry->next;

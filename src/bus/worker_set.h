@@ -24,7 +24,7 @@ typedef struct {
     const char *const *types;                                    /* NULL: all */
     int                concurrency, batch, lease_ms, timeout_ms; /* 0: the defaults of WorkerOptions */
     bool               drain;
-    bool               is_lazy; /* see WorkerOptions */
+    bool               is_lazy, shares_types; /* see WorkerOptions */
     /* Exactly one of these. */
     const char *exec;
     const char *sql;

@@ -5,10 +5,12 @@
  */
 #include <string.h>
 
+#include "base/fault.h"
 #include "bus/handler.h"
 #include "process/interpret_internal.h"
 
 #define STOP_POLL_MS     50
+#define PROGRAM_MS       600000
 #define OUTPUT_BYTES_MAX ((size_t)8192) /* of an output that is not JSON: the rest is left out */
 
 /* Ends the program when its time is over or the activation must stop. */
@@ -17,7 +19,7 @@ typedef struct {
     Job        *job;
     Run        *run;
     Mono        until;
-    int64_t     limit_ms; /* 0: none */
+    int64_t     limit_ms;
     atomic_bool ended, timed_out;
     pthread_t   thread;
 } Watch;
@@ -27,7 +29,7 @@ static void *watch_body(void *context)
     Watch *watch = context;
 
     while (!atomic_load(&watch->ended)) {
-        bool late = watch->limit_ms && !mono_before(clock_mono(), watch->until);
+        bool late = FAULT_NAMED("process.exec.late") || !mono_before(clock_mono(), watch->until);
 
         if (late || run_must_stop(watch->run)) {
             atomic_store(&watch->timed_out, late);
@@ -112,7 +114,7 @@ ErrorCode attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reter
     TRY(attempt_input(attempt, &input, 1, ret_result, reterr));
     if (ret_result->end == ATTEMPT_STOPPED)
         return OK;
-    watch.limit_ms  = attempt_limit_ms(attempt, /* otherwise= */ 0); /* without the wait for memory */
+    watch.limit_ms  = attempt_limit_ms(attempt, PROGRAM_MS); /* without the wait for memory */
     watch.until     = mono_plus_ms(clock_mono(), watch.limit_ms);
     command.payload = input.text;
     handler         = handler_exec_new(attempt->action->exec);

@@ -76,18 +76,36 @@ static ErrorCode raised_judge(const Tx *tx, SqlRun *run, ErrorCode code, Error *
     return fail(reterr, ERR_CONFLICT, "%s (SQLSTATE %s)", said.text, said.sqlstate);
 }
 
+/* From now until statement_end() interpreter_stop() cancels it. */
+static void statement_begin(Interpreter *interpreter, Statement *statement)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&interpreter->mutex);
+
+    statement->next         = interpreter->statements;
+    interpreter->statements = statement;
+}
+
+static void statement_end(Interpreter *interpreter, const Statement *statement)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&interpreter->mutex);
+    Statement                 **at   = &interpreter->statements;
+
+    while (*at != statement)
+        at = &(*at)->next;
+    *at = statement->next;
+}
+
 static ErrorCode statement_run(Tx *tx, SqlRun *run, const char **ret_result, Error *reterr)
 {
-    Walk     *walk  = run->attempt->walk;
-    SqlShare *share = &walk->interpreter->sql_share;
-    SqlUse    use   = {.job = walk->job, .conn = tx->conn};
+    Walk     *walk      = run->attempt->walk;
+    Statement statement = {.job = walk->job, .conn = tx->conn};
     ErrorCode code;
 
     run->is_begun = true;
-    sql_share_began(share, &use);
+    statement_begin(walk->interpreter, &statement);
     code = run_must_stop(walk->run) ? fail(reterr, ERR_STOPPING, "the step was stopped")
                                     : (run->item ? operation_post : function_call)(tx, run, ret_result, reterr);
-    sql_share_ended(share, &use);
+    statement_end(walk->interpreter, &statement);
     run->is_suspect = !conn_is_good(tx->conn) && conn_transaction(tx->conn) != PQTRANS_INERROR;
     return code == OK ? OK : raised_judge(tx, run, code, reterr);
 }
@@ -203,7 +221,7 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
 static bool sql_try(SqlRun *run, ErrorCode *ret_code, Error *reterr)
 {
     Attempt  *attempt = run->attempt;
-    SqlShare *share   = &attempt->walk->interpreter->sql_share;
+    Share    *share   = attempt->walk->interpreter->connections;
     Pool     *pool    = run->item ? attempt->walk->interpreter->pool : attempt->walk->interpreter->handler_pool;
     TxOptions options = {.name       = "step",
                          .arena      = attempt->arena,
@@ -211,11 +229,11 @@ static bool sql_try(SqlRun *run, ErrorCode *ret_code, Error *reterr)
                          .is_foreign = !run->item,
                          .is_suspect = run->item ? NULL : &run->is_suspect};
 
-    if (!sql_share_take(share, attempt->walk->run))
+    if (!walk_share_take(attempt->walk, share, 1))
         return false;
     options.deadline = deadline_in_ms(attempt_limit_ms(attempt, CALL_MS));
     *ret_code        = tx_run(pool, &options, sql_body, run, reterr);
-    sql_share_give(share);
+    walk_share_give(attempt->walk, share, 1);
     return true;
 }
 

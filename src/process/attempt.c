@@ -12,6 +12,7 @@
  * and yet it has happened: "NAME:done" records that, so it is compensated like others, and not run again when the step is tried again. The same
  * record keeps a result while another transaction has the process locked.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,13 +44,14 @@ static LookupContext attempt_context(const Attempt *attempt, Value result)
 /* Wait until the pod has the memory; an attempt that has taken some does not wait again. */
 static ErrorCode bytes_take(Attempt *attempt, size_t bytes, Error *reterr)
 {
-    ByteShare *share = &attempt->walk->interpreter->byte_share;
+    Walk  *walk  = attempt->walk;
+    Share *share = walk->interpreter->bytes;
 
-    if (bytes < BYTE_SHARE_LEAST)
+    if (bytes < INPUT_BYTES_LEAST)
         return OK;
     if (attempt->bytes > 0)
-        byte_share_add(share, bytes);
-    else if (!byte_share_take(share, attempt->walk->run, bytes))
+        share_force(share, walk->definition->domain, (int64_t)bytes);
+    else if (!walk_share_take(walk, share, (int64_t)bytes))
         return fail(reterr, ERR_STOPPING, "the activation must stop");
     attempt->bytes += bytes;
     return OK;
@@ -107,7 +109,7 @@ int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise)
     int64_t ms   = attempt->action->timeout_ms ? attempt->action->timeout_ms : otherwise;
     int64_t left = run_ms_left(attempt->walk->run);
 
-    if (left < 0 || (ms && ms < left))
+    if (left < 0 || ms < left)
         return ms;
     return left ? left : 1;
 }
@@ -422,7 +424,7 @@ ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Ac
         code = fail(reterr, ERR_UNAVAILABLE, "fault at process.step.after");
     if (code == OK)
         code = result_take(&attempt, &result, ret_flow, reterr);
-    if (attempt.bytes > 0)
-        byte_share_give(&walk->interpreter->byte_share, attempt.bytes);
+    if (attempt.bytes > 0 && walk_share_give(walk, walk->interpreter->bytes, (int64_t)attempt.bytes) == 0)
+        malloc_trim(0); /* the memory of large inputs is returned to the system */
     return code;
 }

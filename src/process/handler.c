@@ -9,18 +9,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/problem.h"
-#include "base/sync.h"
 #include "bus/release.h"
 #include "pg/migrate.h"
+#include "process/postpone.h"
 #include "sql.h"
 
 #define CALL_MS          10000
 #define SUSPECT_DELAY_MS 1000
-#define BUSY_DELAY_MS    1000
-/* Between the next tries of activations that cannot go on now, so that a thousand locked processes leave the pod to others. */
-#define BUSY_SLOT_MS      40
-#define BUSY_DELAY_MS_MAX 30000
-#define LOAD_BYTES_MAX    ((size_t)128 << 20)
+#define LOAD_BYTES_MAX   ((size_t)128 << 20)
 /* Of what one claim reads ahead. A process that is larger is read by itself. */
 #define PREPARE_BYTES_MAX ((int64_t)16 << 20)
 
@@ -30,9 +26,8 @@ typedef struct {
     ProcessWriter *writer;
     ProcessBody   *body;
     void          *context;
-    ProcessStop   *stop;         /* NULL: none */
-    Mutex          mutex;        /* guards the rest */
-    Mono           postponed_to; /* the latest time */
+    ProcessStop   *stop; /* NULL: none */
+    Postpone       postpone;
 } ProcessHandler;
 
 /* ---- load ---- */
@@ -157,29 +152,14 @@ static void activation_release(ProcessHandler *handler, Job *job, SettleItem *re
     ret_settle->status    = "PENDING";
 }
 
-/* Until an activation that cannot go on now is tried again. */
-static int64_t postpone_ms(ProcessHandler *handler)
-{
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&handler->mutex);
-    Mono                        now = clock_mono(), at = mono_plus_ms(now, BUSY_DELAY_MS);
-    Mono                        slot = mono_plus_ms(handler->postponed_to, BUSY_SLOT_MS);
-
-    if (mono_before(at, slot))
-        at = slot;
-    if (mono_before(mono_plus_ms(now, BUSY_DELAY_MS_MAX), at))
-        at = mono_plus_ms(now, BUSY_DELAY_MS_MAX);
-    handler->postponed_to = at;
-    return mono_ms_between(now, at);
-}
-
 /* Another transaction has the process locked, or the machine cannot do more now: no program or thread can be started. */
 static void activation_postpone(ProcessHandler *handler, Job *job, const char *why, SettleItem *ret_settle)
 {
     Error error   = {0};
     bool  settled = true;
 
-    if (lease_postpone(handler->pool, deadline_in_ms(CALL_MS), job->arena, job->command, postpone_ms(handler), why,
-                       &settled, &error) != OK)
+    if (lease_postpone(handler->pool, deadline_in_ms(CALL_MS), job->arena, job->command,
+                       postpone_ms(&handler->postpone, job->command->id, clock_mono()), why, &settled, &error) != OK)
         log_error(LOG_WARN, "process", "cannot postpone an activation, its lease runs out", &error);
     job->is_locked        = !settled; /* by pawl.cancel in a transaction that is open; or it is lost */
     ret_settle->settled   = true;
@@ -251,7 +231,7 @@ Handler *process_handler_new(Pool *pool, ProcessBody *body, void *context)
     handler->writer  = process_writer_new(pool);
     handler->body    = body;
     handler->context = context;
-    mutex_init(&handler->mutex);
+    postpone_init(&handler->postpone);
     return &handler->base;
 }
 
@@ -265,6 +245,6 @@ void process_handler_free(Handler *base)
     ProcessHandler *handler = (ProcessHandler *)base;
 
     process_writer_free(handler->writer);
-    mutex_done(&handler->mutex);
+    postpone_done(&handler->postpone);
     free(handler);
 }

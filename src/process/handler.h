@@ -11,7 +11,7 @@
  *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops, or it needs too much memory, and it is given back; or
  *                    job->not_begun says why not
  *
- * A process that another transaction has locked is postponed: it is claimed again after a second or, if many are, when its turn has come. A
+ * A process that another transaction has locked is postponed: it is claimed again later (postpone.h). A
  * failure that passes (the database is away) gives the activation back without an attempt, unless code of an application was running on the
  * connection that was lost: that may be what ends it again and again, so it counts as a worker that died. One that does not (the state is too large,
  * too many steps) sends the process to the troubleshooting queue with the reason.

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/writer.h"
+#include "pg/combiner.h"
 #include "pg/tx.h"
 #include "process/interpret_internal.h"
 #include "sql.h"
@@ -15,7 +16,10 @@
 #define CALL_MS         10000
 #define DEFINITIONS_MAX 256 /* that are kept compiled */
 #define WALK_BYTES_MAX  ((size_t)32 << 20)
-#define INPUT_BYTES_MAX ((size_t)32 << 20) /* of steps that run at the same time in this pod */
+/* Of steps that run at the same time in this pod. */
+#define INPUT_BYTES_MAX    (32 << 20)
+#define BRANCH_THREADS_MAX 64
+#define POOL_PARTS         3 /* one domain gets a part of the pool's connections */
 
 /* ---- definitions, kept by number ---- */
 
@@ -60,6 +64,16 @@ static ErrorCode definition_get(const Interpreter *interpreter, int id, const De
     return OK;
 }
 
+static int connections_max(Pool *pool)
+{
+    PoolStatus status;
+    int        most;
+
+    pool_status(pool, &status);
+    most = share_size(combiner_share(status.size_max, POOL_PARTS));
+    return most < status.size_max ? most : status.size_max > 1 ? status.size_max - 1 : 1;
+}
+
 Interpreter *interpreter_new(Pool *pool, Pool *handler_pool, Client *client)
 {
     Interpreter *interpreter = memory_new(1, sizeof *interpreter);
@@ -68,24 +82,48 @@ Interpreter *interpreter_new(Pool *pool, Pool *handler_pool, Client *client)
     interpreter->handler_pool = handler_pool;
     interpreter->client       = client;
     interpreter->definitions  = definition_cache_new(DEFINITIONS_MAX);
-    sql_share_init(&interpreter->sql_share, pool);
-    byte_share_init(&interpreter->byte_share, INPUT_BYTES_MAX);
+    interpreter->connections  = share_new(connections_max(pool));
+    interpreter->bytes        = share_new(INPUT_BYTES_MAX);
+    interpreter->threads      = share_new(BRANCH_THREADS_MAX);
+    mutex_init(&interpreter->mutex);
     return interpreter;
 }
 
 void interpreter_free(Interpreter *interpreter)
 {
     definition_cache_free(interpreter->definitions);
-    byte_share_done(&interpreter->byte_share);
-    sql_share_done(&interpreter->sql_share);
+    mutex_done(&interpreter->mutex);
+    share_free(interpreter->threads);
+    share_free(interpreter->bytes);
+    share_free(interpreter->connections);
     free(interpreter);
 }
 
 void interpreter_stop(void *context, const Job *job)
 {
-    Interpreter *interpreter = context;
+    Interpreter                *interpreter = context;
+    scoped(mutex_unlock) Mutex *held        = mutex_hold(&interpreter->mutex);
 
-    sql_share_stop(&interpreter->sql_share, job);
+    for (const Statement *statement = interpreter->statements; statement; statement = statement->next)
+        if (statement->job == job)
+            conn_interrupt(statement->conn);
+}
+
+/* ---- shares of the pod ---- */
+
+static bool share_must_stop(void *run)
+{
+    return run_must_stop(run);
+}
+
+bool walk_share_take(Walk *walk, Share *share, int64_t amount)
+{
+    return share_take(share, walk->definition->domain, amount, share_must_stop, walk->run);
+}
+
+int64_t walk_share_give(Walk *walk, Share *share, int64_t amount)
+{
+    return share_give(share, walk->definition->domain, amount);
 }
 
 /* ---- steps ---- */

@@ -4,24 +4,33 @@
 #ifndef PROCESS_INTERPRET_INTERNAL_H
 #define PROCESS_INTERPRET_INTERNAL_H
 
-#include <stdatomic.h>
-
+#include "base/share.h"
 #include "base/sync.h"
-#include "process/byte_share.h"
 #include "process/definition.h"
 #include "process/definition_cache.h"
 #include "process/interpret.h"
 #include "process/sent.h"
-#include "process/sql_share.h"
+
+#define INPUT_BYTES_LEAST ((size_t)64 << 10)
+
+/* A step's statement that runs; the caller's while it runs. */
+typedef struct Statement Statement;
+struct Statement {
+    Statement *next;
+    const Job *job;
+    Conn      *conn;
+};
 
 struct Interpreter {
-    Pool            *pool;
-    Pool            *handler_pool; /* for functions of applications */
-    Client          *client;
-    SqlShare         sql_share;
-    ByteShare        byte_share;     /* of inputs of steps */
-    atomic_int       branch_threads; /* that run now; at most BRANCH_THREADS_MAX */
+    Pool   *pool;
+    Pool   *handler_pool; /* for functions of applications */
+    Client *client;
+    Share  *connections; /* of functions and operations of the ledger, which hold one for as long as they run */
+    Share  *bytes;       /* of inputs of steps; what is smaller than INPUT_BYTES_LEAST is not counted */
+    Share  *threads;     /* of branches */
     DefinitionCache *definitions;
+    Mutex            mutex; /* guards the rest */
+    Statement       *statements;
 };
 
 /* One activation of a process. */
@@ -37,6 +46,10 @@ typedef struct {
     bool              is_refusal;            /* a business refusal: nothing to look into */
     const RunRecord  *last;                  /* of the last step, not written yet: it goes with the end; NULL: none */
 } Walk;
+
+/* Wait for an amount of a share, as the domain of the process. false: the activation must stop. */
+must_check bool walk_share_take(Walk *walk, Share *share, int64_t amount);
+int64_t         walk_share_give(Walk *walk, Share *share, int64_t amount);
 
 /* How far a list, branch or step got. */
 typedef enum {
@@ -157,7 +170,7 @@ bool action_keeps_input(const Action *action);
 must_check ErrorCode attempt_input(Attempt *attempt, InputPart *parts, int count, AttemptResult *ret_result,
                                    Error *reterr);
 
-/* How long this attempt may take: its timeout (0: `otherwise`, 0: no limit), and no longer than the process may. */
+/* How long this attempt may take: its timeout, else `otherwise`, and no longer than the process may. */
 int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise);
 
 AttemptRun attempt_exec, attempt_sql, attempt_http, attempt_wallet, attempt_send;

@@ -1,8 +1,8 @@
 /*
  * step_branch.c - lists that run side by side: the branches of a parallel, the items of an each.
  *
- * Branches that call programs, functions or servers run on threads of their own, at most THREADS_MAX beside the caller's and BRANCH_THREADS_MAX
- * in the pod, because lists nest; without a thread they run one after the other, as do those that only look and wait. An each has at most
+ * Branches that call programs, functions or servers run on threads of their own, at most THREADS_MAX beside the caller's and as many
+ * as the share of its domain has left, because lists nest; without a thread they run one after the other, as do those that only look and wait. An each has at most
  * `concurrency` items under way, also those that wait: an item is begun when one before it has ended. When a branch has failed no further one is
  * begun; those under way end the step that runs and begin no other (walk_is_ended).
  */
@@ -12,10 +12,9 @@
 #include "base/sync.h"
 #include "process/interpret_internal.h"
 
-#define THREADS_MAX        15
-#define BRANCH_THREADS_MAX 64
-#define EACH_RECORDS       2 /* of an each itself: what it began with, and its results */
-#define RESULT_BYTES_MAX   ((size_t)4 << 20)
+#define THREADS_MAX      15
+#define EACH_RECORDS     2 /* of an each itself: what it began with, and its results */
+#define RESULT_BYTES_MAX ((size_t)4 << 20)
 
 typedef struct {
     const StepList *list;
@@ -98,15 +97,17 @@ static void *branches_body(void *context)
     return NULL;
 }
 
-/* false: the pod has as many as it may have, or cannot start one. */
+/* false: its domain has as many as it may have, or the pod cannot start one. */
 static bool branch_thread_start(Branches *branches, pthread_t *ret_thread)
 {
-    atomic_int *running = &branches->walk->interpreter->branch_threads;
+    Walk  *walk  = branches->walk;
+    Share *share = walk->interpreter->threads;
 
-    if (atomic_fetch_add(running, 1) < BRANCH_THREADS_MAX &&
-        thread_try_start("branch", branches_body, branches, ret_thread))
+    if (!share_try(share, walk->definition->domain, 1))
+        return false;
+    if (thread_try_start("branch", branches_body, branches, ret_thread))
         return true;
-    atomic_fetch_sub(running, 1);
+    walk_share_give(walk, share, 1);
     return false;
 }
 
@@ -122,7 +123,7 @@ static ErrorCode branches_walk(Branches *branches, Error *reterr)
     branches_body(branches);
     for (int i = 0; i < count; i++)
         thread_join(threads[i]);
-    atomic_fetch_sub(&branches->walk->interpreter->branch_threads, count);
+    walk_share_give(branches->walk, branches->walk->interpreter->threads, count);
     mutex_done(&branches->mutex);
     if (branches->code != OK && reterr)
         *reterr = branches->error;

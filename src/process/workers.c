@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/share.h"
 #include "base/sync.h"
 #include "bus/worker_set.h"
 #include "pg/tx.h"
@@ -90,15 +91,23 @@ static DomainWorker *worker_find(const ProcessWorkers *workers, const DomainType
     return at;
 }
 
+static int places_count(int of_one_type)
+{
+    int places = share_size(of_one_type);
+
+    return places < WORKER_CONCURRENCY_MAX ? places : WORKER_CONCURRENCY_MAX;
+}
+
 static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, Arena *arena, Deadline deadline,
                               Error *reterr)
 {
     scoped(domain_worker_free) DomainWorker *worker = memory_new(1, sizeof *worker);
-    WorkerRow added = {.domain      = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", row->domain),
-                       .concurrency = workers->options.concurrency,
-                       .lease_ms    = workers->options.lease_ms,
-                       .is_lazy     = true,
-                       .handler     = workers->handler};
+    WorkerRow added = {.domain       = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", row->domain),
+                       .concurrency  = places_count(workers->options.concurrency),
+                       .lease_ms     = workers->options.lease_ms,
+                       .is_lazy      = true,
+                       .shares_types = true,
+                       .handler      = workers->handler};
 
     worker->domain = memory_text(row->domain);
     worker->number = row->number;

@@ -17,10 +17,10 @@ typedef struct ProcessWorkers ProcessWorkers;
 
 typedef struct {
     Pool   *pool;
-    Pool   *handler_pool; /* for functions of applications; see bus/handler.h */
-    Client *client;       /* for http steps */
-    Listen *listen;       /* wakes the workers; must be freed before them */
-    int     concurrency, lease_ms;
+    Pool   *handler_pool;          /* for functions of applications; see bus/handler.h */
+    Client *client;                /* for http steps */
+    Listen *listen;                /* wakes the workers; must be freed before them */
+    int     concurrency, lease_ms; /* concurrency: of activations of one type; those of others get a third more */
 } ProcessWorkersOptions;
 
 ProcessWorkers *process_workers_new(const ProcessWorkersOptions *options);

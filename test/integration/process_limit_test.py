@@ -282,7 +282,7 @@ def program_of(folder, gate):
 
 @test
 def inputs_of_steps_share_the_memory_of_their_pod():
-    """Inputs of 3.6 MB, 32 programs that want one: those that run at once have 32 MiB together, and small ones are not held up."""
+    """Inputs of 3.6 MB, 32 programs that want one: a domain has three quarters of 32 MiB, and small inputs are not held up."""
     with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
         gate = Gate(f"{folder}/gate")
         os.chmod(folder, 0o777)
@@ -292,7 +292,7 @@ def inputs_of_steps_share_the_memory_of_their_pod():
         pawl.serve()
         large = db.rows("""select pawl.start('large', jsonb_build_object('items', (select jsonb_agg(i) from generate_series(1, 16) i),
                                                                         'text', repeat('x', 900000))) from generate_series(1, 2)""")
-        most = (32 << 20) // 3600000
+        most = (24 << 20) // 3600000
         assert started_at_once(folder, most) == most, line_count(folder, "started")
         wait_status(pawl, start(pawl, "small", {"text": "y"}), "COMPLETED")
         gate.open()
@@ -348,7 +348,7 @@ def activations_share_the_memory_of_what_they_add():
 
 @test
 def nested_branches_share_the_threads_of_their_pod():
-    """16 items with 16 branches each: 256 programs, of which a pod runs 65 at once, on 64 threads and that of the activation."""
+    """16 items with 16 branches each: 256 programs, of which a domain runs 49 at once: on 48 of the 64 threads, and on that of the activation."""
     with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
         gate = Gate(f"{folder}/gate")
         os.chmod(folder, 0o777)
@@ -357,7 +357,7 @@ def nested_branches_share_the_threads_of_their_pod():
                                                  "steps": [{"name": "side", "parallel": branches}]}]})
         pawl.serve()
         process = start(pawl, "wide", {"items": list(range(16))})
-        assert started_at_once(folder, 65) == 65, line_count(folder, "started")
+        assert started_at_once(folder, 49) == 49, line_count(folder, "started")
         gate.open()
         wait_status(pawl, process, "COMPLETED")
         assert line_count(folder, "started") == line_count(folder, "ended") == 256
