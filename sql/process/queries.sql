@@ -55,6 +55,10 @@ where ($1::text is null or d.domain = $1::text) and ($2::text is null or d.type 
 order by d.id desc
 limit $5::integer
 
+-- name: hold
+-- Waits for the row of the process $1, in the order of all that wait for it, and keeps it until the commit.
+select p.id from pawl.process p where p.id = $1 for update
+
 -- name: is_defined
 -- Does a file define this type, and if not, in which other domain? $1 domain, $2 type
 select bool_or(d.domain = $1::text) is true as is_defined,
@@ -125,10 +129,10 @@ from pawl.process_retry($1, $2, $3, $4, $5, $6) order by ord
 select pawl.process_show($1, $2)::text
 
 -- name: signal
--- One response. expected: names, separated by spaces. wake: the domain in which it has queued its process. $1 process
--- id, $2 name, $3 payload, $4 key, $5 domain or null, $6 actor
+-- One response. expected: names, separated by spaces. wake: the domain in which it has queued its process. domain: of
+-- the bus. $1 process id, $2 name, $3 payload, $4 key, $5 domain or null, $6 actor
 select s.verdict, nullif(current_setting('pawl.wake', true), '') as wake, s.first,
-       array_to_string(s.expected, ' ') as expected
+       array_to_string(s.expected, ' ') as expected, s.domain
 from pawl.signal_one($1::uuid, $2::text, $3::jsonb, $4::text, $5::text, $6::text) s
 
 -- name: types

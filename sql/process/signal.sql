@@ -7,9 +7,10 @@
 -- One response, from an application. A process that is unknown raises. first: the verdict of the first sender of this
 -- response.
 -- expected: of a response that was STORED_UNEXPECTED then, the names that the waits of the definition take.
+-- domain: of the bus.
 create or replace function pawl.signal_one (
   p_process_id uuid, p_name text, p_payload jsonb, p_key text, p_domain text, p_actor text,
-  out verdict text, out first text, out expected text[])
+  out verdict text, out first text, out expected text[], out domain text)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 #variable_conflict use_column
@@ -20,7 +21,9 @@ begin
   if v_id is null then
     raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
   end if;
-  select r.verdict, r.first, pawl.definition_responses(r.unexpected_in) into strict verdict, first, expected
+  select r.verdict, r.first, pawl.definition_responses(r.unexpected_in),
+         (select n.name from pawl.process p join pawl.domain_name n on n.id = p.domain_id where p.id = v_id)
+  into strict verdict, first, expected, domain
   from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor)) r;
   if verdict = 'KEY_REUSED' then
     raise exception 'response "%" of process % is stored under key "%" with another payload', p_name, p_process_id, p_key using errcode = 'QP008';

@@ -394,7 +394,7 @@ $$;
 --   KNOWN      as WRITTEN, but the record was there before: a caller that has done the step's work in this transaction must roll back
 --   ENDED      the record was written, and with it the process has ended: it was canceled without compensation while the step ran. Or it
 --              should complete after its deadline, and has failed or is in the troubleshooting queue instead
--- version and state: the present ones, for STALE and MET and after a patch. is_canceled: an operator wants it canceled and compensated, or its deadline has
+-- version and state: the present ones, for STALE and MET and after a patch; the version also for BUSY. is_canceled: an operator wants it canceled and compensated, or its deadline has
 -- passed with that action.
 -- Times are in microseconds since 1970. p_steps null: no record. p_started_us 0: now. p_versions 0: the patch depends on nothing that it read.
 -- p_waits: the status to show; then p_at is the step in which it waits, p_for names the responses that resume it ({"name": count}) and p_due_us when it
@@ -456,12 +456,13 @@ begin
     v_verdicts := pawl.write_ends(p_ids, p_tokens, p_ends, p_end_results, p_end_errors, v_verdicts);
   end if;
   return query
-    select u.ord::integer, case when u.verdict = 'WRITTEN' and u.ord = any (v_known) then 'KNOWN' else u.verdict end, p.version, p.state,
+    select u.ord::integer, case when u.verdict = 'WRITTEN' and u.ord = any (v_known) then 'KNOWN' else u.verdict end, p.version,
+           case when u.verdict <> 'BUSY' then p.state end,
            exists (select from pawl.process_cancellations(u.id))
     from unnest(p_ids, p_patches, v_verdicts) with ordinality u (id, patch, verdict, ord)
     left join lateral (
       select p.version, p.state from pawl.process p
-      where p.id = u.id and (u.verdict in ('STALE', 'MET') or u.verdict = 'WRITTEN' and u.patch is not null) limit 1) p on true
+      where p.id = u.id and (u.verdict in ('STALE', 'MET', 'BUSY') or u.verdict = 'WRITTEN' and u.patch is not null) limit 1) p on true
     order by u.ord;
 end
 $$;

@@ -9,6 +9,7 @@
 #include "base/uuid.h"
 #include "base/writer.h"
 #include "http/suspend.h"
+#include "process/metric.h"
 #include "process/process_fields.h"
 
 #define OLDER_S_MAX 315360000 /* ten years */
@@ -180,6 +181,8 @@ ErrorCode api_process_signal(void *context, Request *request, Response *response
     TRY(process_signal(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request), name, &signal,
                        &signaled, reterr));
     waker_notify_names(api->waker, signaled.wake);
+    metric_observe_us(&process_metrics_of(signaled.domain)->signal_seconds,
+                      mono_us_between(request_began(request), clock_mono()));
     if (strcmp(signaled.verdict, "REPEATED") == 0)
         api_replayed_set(response);
     response->status = 201;

@@ -231,6 +231,11 @@ Deadline request_deadline(const Request *request)
     return request->deadline;
 }
 
+Mono request_began(const Request *request)
+{
+    return request->began;
+}
+
 const char *request_id(const Request *request)
 {
     return request->id;

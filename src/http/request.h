@@ -21,6 +21,7 @@ typedef struct Request Request;
 
 Arena      *request_arena(Request *request);
 Deadline    request_deadline(const Request *request);
+Mono        request_began(const Request *request); /* when its head was complete */
 const char *request_id(
     const Request *request); /* the client's X-Request-Id if it is well-formed, else a generated one; echoed */
 const char *request_path(const Request *request); /* as it was sent, without the query */

@@ -226,18 +226,36 @@ static ErrorCode unsaved_record(Attempt *attempt, const char *result, const char
     return happened_record(attempt->walk, attempt->record, result, why, ret_flow, reterr);
 }
 
+typedef struct {
+    Attempt    *attempt;
+    const char *result;
+} SavePatch;
+
+static ErrorCode save_refresh(void *context, RunRecord *record, Error *reterr)
+{
+    const SavePatch *patch = context;
+
+    TRY(attempt_patch(patch->attempt, patch->result, reterr));
+    record->patch   = patch->attempt->patch;
+    record->version = patch->attempt->version;
+    return OK;
+}
+
 /* A patch that was computed from a state that has changed since is computed again. */
 static ErrorCode success_write(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
 {
     RunVerdict verdict = RUN_STALE;
     Error      error   = {0};
     ErrorCode  code    = OK;
-    RunRecord  record  = {.step = attempt->record, .result = result, .started_us = attempt->started_us};
+    SavePatch  patch   = {attempt, result};
+    RunRecord  record  = {.step       = attempt->record,
+                          .result     = result,
+                          .started_us = attempt->started_us,
+                          .refresh    = save_refresh,
+                          .context    = &patch};
 
     for (int i = 0; i < STALE_TRIES && code == OK && verdict == RUN_STALE; i++) {
-        code           = attempt_patch(attempt, result, &error);
-        record.patch   = attempt->patch;
-        record.version = attempt->version;
+        code = save_refresh(&patch, &record, &error);
         if (code == OK)
             code = run_record(attempt->walk->run, &record, &verdict, &error);
     }

@@ -20,7 +20,9 @@
     X(waits_async,   COUNTER,   "pawl_process_waits_total",       "for=\"async\"",           "suspensions of processes by this pod, by what they wait for") \
     X(waits_retry,   COUNTER,   "pawl_process_waits_total",       "for=\"retry\"",           "suspensions of processes by this pod, by what they wait for") \
     X(compensations, COUNTER,   "pawl_process_compensations_total", "",                      "compensations of steps recorded by this pod") \
-    X(stale,         COUNTER,   "pawl_process_stale_total",       "",                        "writes that were repeated because the state had changed since it was read")
+    X(stale,         COUNTER,   "pawl_process_stale_total",       "",                        "writes that were repeated because the state had changed since it was read") \
+    X(busy,          COUNTER,   "pawl_process_busy_total",        "",                        "tries of writes that found the process locked by another transaction") \
+    X(signal_seconds, HISTOGRAM, "pawl_process_signal_seconds",  "",                        "time from the request of a signal over HTTP until it is stored, including waits for the process, which other transactions may have locked")
 /* clang-format on */
 
 typedef struct {

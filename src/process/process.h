@@ -153,7 +153,8 @@ typedef struct {
     X(T, const char *, DB_TEXT, verdict) \
     X(T, const char *, DB_TEXT, wake)    \
     X(T, const char *, DB_TEXT, first)   \
-    X(T, const char *, DB_TEXT, expected)
+    X(T, const char *, DB_TEXT, expected) \
+    X(T, const char *, DB_TEXT, domain)
 typedef struct {
     PROCESS_SIGNALED_COLUMNS(DB_FIELD, ProcessSignaled)
 } ProcessSignaled;

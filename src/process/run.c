@@ -113,6 +113,7 @@ static ErrorCode write_judge(Run *run, const ProcessWrite *write, RunVerdict *re
     case WRITE_TOO_LARGE:
         return fail(reterr, ERR_LIMIT, "the state of the process would have more than 1048576 bytes");
     case WRITE_BUSY:
+        metric_add(&run->metrics->busy, 1);
         return fail(reterr, ERR_BUSY, "another transaction has the process locked");
     case WRITE_WRITTEN:
     case WRITE_KNOWN:
@@ -182,6 +183,14 @@ static bool lock_is_left(const ProcessWrite *write, ErrorCode code, int64_t wait
     return code == OK && !write_is_record(write) && wait_ms * 2 > RUN_BUSY_MS;
 }
 
+/* Do other transactions take the process's row again and again? One alone that holds it has not changed the state. */
+static bool row_is_contended(Run *run, const ProcessWrite *write)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return write->verdict == WRITE_BUSY && write->state_version > run->version;
+}
+
 /* The activation keeps its lease and tries again for as long as it has it: giving up would make a step that has ended run again. A write that
  * failed may have been committed; the same write again changes nothing then. ERR_BUSY: see lock_is_left(). */
 static ErrorCode write_do(Run *run, ProcessWrite *write, RunVerdict *ret_verdict, Error *reterr)
@@ -196,9 +205,14 @@ static ErrorCode write_do(Run *run, ProcessWrite *write, RunVerdict *ret_verdict
            !run_must_stop(run) && !lock_is_left(write, code, wait_ms)) {
         if (code != OK && wait_ms == 0)
             log_error(LOG_WARN, "process", "what a step has done is not recorded yet, and will be tried again", &error);
+        metric_add(&run->metrics->busy, code == OK);
         delayed_sleep(&wait_ms);
         if (write_is_refused(code, &error))
             clock_sleep_ms(REFUSED_PAUSE_MS);
+    }
+    if (code == OK && row_is_contended(run, write) && !run_must_stop(run)) {
+        metric_add(&run->metrics->busy, 1);
+        code = process_write_queued(run->writer, deadline_in_ms(WRITE_MS), write, &error);
     }
     if (write_is_refused(code, &error))
         code = write_refused(run, &error);
@@ -312,14 +326,39 @@ const RunRecord *run_record_with_end(Run *run, const RunRecord *record)
     return last;
 }
 
+typedef struct {
+    Run       *run;
+    RunRecord *record;
+} Refresh;
+
+/* The row is locked, so what is computed now is not stale. */
+static ErrorCode write_refresh(void *context, ProcessWrite *write, Error *reterr)
+{
+    Refresh *refresh = context;
+
+    mutex_lock(&refresh->run->mutex);
+    state_take(refresh->run, write->state, write->state_version);
+    mutex_unlock(&refresh->run->mutex);
+    TRY(refresh->record->refresh(refresh->record->context, refresh->record, reterr));
+    TRY(records_check(refresh->run, refresh->record, reterr));
+    write->patch   = refresh->record->patch;
+    write->version = refresh->record->version;
+    return OK;
+}
+
 ErrorCode run_record(Run *run, const RunRecord *given, RunVerdict *ret_verdict, Error *reterr)
 {
-    ProcessWrite write  = write_begin(run);
-    RunRecord    record = *given;
+    ProcessWrite write   = write_begin(run);
+    RunRecord    record  = *given;
+    Refresh      refresh = {run, &record};
 
     record.state = NULL; /* the write reports it */
     TRY(records_check(run, &record, reterr));
     record_fill(run, &record, &write);
+    if (record.refresh) {
+        write.refresh = write_refresh;
+        write.context = &refresh;
+    }
     if (FAULT("process.record.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.record.before");
     TRY(write_do(run, &write, ret_verdict, reterr));

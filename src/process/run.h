@@ -122,7 +122,9 @@ typedef enum {
     RUN_KNOWN, /* run_record_in(): it was recorded before, so roll back: this work was done by a transaction whose answer was lost */
 } RunVerdict;
 
-typedef struct {
+typedef struct RunRecord RunRecord;
+typedef ErrorCode        RunRefresh(void *context, RunRecord *record, Error *reterr);
+struct RunRecord {
     const char *step;
     int         attempt; /* 0: the one after those that are recorded */
     const char *result, *error;
@@ -130,9 +132,12 @@ typedef struct {
     int64_t     started_us;
     const char *patch;
     int64_t     version; /* that the patch was computed from; 0: it depends on none */
-    const char *state;   /* set by run_record_in(): what the state is if the transaction commits; NULL: as it was */
+    /* Compute both anew, from what the run knows now: a process whose state changes all the time would never take the patch. NULL: RUN_STALE */
+    RunRefresh *refresh;
+    void       *context;
+    const char *state; /* set by run_record_in(): what the state is if the transaction commits; NULL: as it was */
     int64_t     state_version;
-} RunRecord;
+};
 /* ERR_LIMIT: the state would grow beyond its limit. ERR_BUSY: a record with a patch was not written, because another transaction has the process
  * locked. Other errors: it may be written; the activation cannot go on. */
 must_check ErrorCode run_record(Run *run, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr);

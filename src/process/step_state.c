@@ -3,21 +3,39 @@
  */
 #include "process/interpret_internal.h"
 
+/* A patch of the state as it is known. */
+typedef struct {
+    const Step   *step;
+    LookupContext lookup;
+} SetPatch;
+
+static ErrorCode set_refresh(void *context, RunRecord *record, Error *reterr)
+{
+    SetPatch *patch = context;
+    Text      text;
+
+    record->version = template_takes_state(patch->step->action.set) ? run_version(patch->lookup.walk->run) : 0;
+    text_init(&text, patch->lookup.arena, (size_t)2 << 20);
+    TRY(template_render(patch->step->action.set, scope_lookup, &patch->lookup, &text, reterr));
+    record->patch = text_string(&text);
+    return OK;
+}
+
 ErrorCode step_set(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
-    LookupContext             context = {.walk = walk, .scope = scope, .arena = arena};
-    RecordName                name    = record_name(scope, step, "");
-    RunVerdict                verdict = RUN_STALE;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    SetPatch                  patch = {
+        step, {.walk = walk, .scope = scope, .arena = arena}
+    };
+    RecordName name    = record_name(scope, step, "");
+    RunRecord  record  = {.step = name.text, .result = "null", .refresh = set_refresh, .context = &patch};
+    RunVerdict verdict = RUN_STALE;
 
     /* A state that has changed since it was read may give another patch. */
     while (verdict == RUN_STALE) {
-        int64_t version = run_version(walk->run);
-        Text    text;
-
-        text_init(&text, arena, (size_t)2 << 20);
-        TRY(template_render(step->action.set, scope_lookup, &context, &text, reterr));
-        TRY(step_record(walk, name.text, "null", text_string(&text), version, &verdict, ret_flow, reterr));
+        TRY(set_refresh(&patch, &record, reterr));
+        TRY(run_record(walk->run, &record, &verdict, reterr));
+        *ret_flow = verdict == RUN_OVER ? FLOW_STOPPED : FLOW_NEXT;
         if (verdict == RUN_STALE && run_must_stop(walk->run)) {
             *ret_flow = FLOW_STOPPED;
             return OK;

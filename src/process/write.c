@@ -18,6 +18,8 @@
 #define ITEM_BYTES_MAX ((size_t)6 << 20) /* state, result and error of one */
 #define BYTES_FACTOR   8
 #define ITEM_BYTES     1024
+#define QUEUED_MS      1000
+#define QUEUED_SLOTS   2
 
 #define WRITTEN_COLUMNS(X, T)            \
     X(T, int32_t, DB_I32, ord)           \
@@ -207,6 +209,7 @@ ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr)
 struct ProcessWriter {
     Pool     *pool;
     Combiner *combiner;
+    Combiner *queued; /* those that wait for a row */
     Waker    *waker;
 };
 
@@ -227,6 +230,50 @@ static ErrorCode writer_run(void *context, void **items, int count, Deadline dea
     return OK;
 }
 
+static ErrorCode queued_body(Tx *tx, void *context, Error *reterr)
+{
+    ProcessWrite *write = context;
+    int64_t       id;
+    const char   *wake;
+
+    TRY(db_get_i64(tx, sql_process_hold, DB_ARGS(db_i64(write->id)), &id, reterr));
+    TRY(writes_do(tx, sql_process_write, &write, 1, &wake, reterr));
+    if (write->verdict == WRITE_STALE && write->refresh) {
+        TRY(write->refresh(write->context, write, reterr));
+        TRY(writes_do(tx, sql_process_write, &write, 1, &wake, reterr));
+    }
+    write->wake = arena_text(tx->arena, wake);
+    return OK;
+}
+
+static ErrorCode queued_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+{
+    ProcessWriter            *writer  = context;
+    ProcessWrite             *write   = items[0]; /* a batch is one write */
+    scoped(arena_free) Arena *arena   = arena_new((CALL_BYTES_MAX + ITEM_BYTES_MAX) * BYTES_FACTOR);
+    TxOptions                 options = {
+                        .name = "process queued", .deadline = deadline, .arena = arena, .keyed = true, .lock_ms = QUEUED_MS};
+    Error     error = {0};
+    ErrorCode code  = tx_run(writer->pool, &options, queued_body, write, &error);
+
+    (void)count;
+    if (code == OK)
+        waker_notify_names(writer->waker, write->wake);
+    write->wake = NULL;
+    if (code == ERR_BUSY && strcmp(error.sqlstate, "55P03") == 0) {
+        write->verdict = WRITE_BUSY;
+        return OK;
+    }
+    if (code != OK && reterr)
+        *reterr = error;
+    return code;
+}
+
+ErrorCode process_write_queued(ProcessWriter *writer, Deadline deadline, ProcessWrite *write, Error *reterr)
+{
+    return combiner_run(writer->queued, write, deadline, reterr);
+}
+
 ProcessWriter *process_writer_new(Pool *pool)
 {
     ProcessWriter *writer = memory_new(1, sizeof *writer);
@@ -240,11 +287,14 @@ ProcessWriter *process_writer_new(Pool *pool)
                                                        .slots_max  = combiner_share(status.size_max, 2),
                                                        .weigh      = write_bytes,
                                                        .weight_max = CALL_BYTES_MAX});
+    writer->queued   = combiner_new(
+        &(CombinerOptions){.run = queued_run, .context = writer, .slots_max = QUEUED_SLOTS, .batch_max = 1});
     return writer;
 }
 
 void process_writer_free(ProcessWriter *writer)
 {
+    combiner_free(writer->queued);
     combiner_free(writer->combiner);
     waker_free(writer->waker);
     free(writer);

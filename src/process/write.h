@@ -34,7 +34,8 @@
 typedef enum { WRITE_VERDICTS(X) WRITE_VERDICT_COUNT } WriteVerdict;
 #undef X
 
-typedef struct {
+typedef struct ProcessWrite ProcessWrite;
+struct ProcessWrite {
     int64_t id, token;
     /* The record of a step that ended; NULL: none. */
     const char *step;
@@ -46,6 +47,9 @@ typedef struct {
     /* Merged into the state with the record. version: of the state that it was computed from; 0: it depends on none. */
     const char *patch;
     int64_t     version;
+    /* Compute both anew from the state that a STALE has returned; NULL: its caller does. Only for process_write_queued(). */
+    ErrorCode (*refresh)(void *context, ProcessWrite *write, Error *reterr);
+    void       *context;
     const char *phase; /* from now on; NULL: as before */
     /* Suspension; NULL: none. waits_for: {"name": count}, NULL: only the time. */
     const char *wait, *wait_step, *waits_for;
@@ -54,10 +58,11 @@ typedef struct {
     const char *end, *end_result, *end_error;
     /* Filled by the call. */
     WriteVerdict verdict;
-    int64_t      state_version; /* as `state` */
+    int64_t      state_version; /* as `state`, and for BUSY */
     bool         is_canceled;   /* by an operator or its deadline: it is to be compensated */
     char        *state;         /* the present one: for STALE, MET, and after a patch; else NULL */
-} ProcessWrite;
+    const char  *wake;          /* of process_write_queued(): domains */
+};
 
 /* In a transaction of the caller: an SQL step's effects and its record commit together. Anything but WRITE_WRITTEN and
  * WRITE_ENDED: roll back. */
@@ -78,5 +83,9 @@ bool process_writer_is_outdated(const ProcessWriter *writer, const Error *error)
 void process_writer_wake(ProcessWriter *writer, const char *domain);
 /* Waits until it is committed. An error: it may or may not be; the same write again is safe. */
 must_check ErrorCode process_write(ProcessWriter *writer, Deadline deadline, ProcessWrite *write, Error *reterr);
+/* The same in a transaction of its own that waits in the queue of the process's row, for a second at most, and does not let it go for what is
+ * STALE: for a process whose row other transactions take again and again, because process_write() never waits for it. WRITE_BUSY: one held it
+ * for that long. A few are run at a time. */
+must_check ErrorCode process_write_queued(ProcessWriter *writer, Deadline deadline, ProcessWrite *write, Error *reterr);
 
 #endif

@@ -3,6 +3,8 @@
 import os
 import re
 import tempfile
+import threading
+import time
 
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_cli import define, lines
@@ -142,6 +144,87 @@ def a_cancellation_that_is_rolled_back_has_held_no_places():
 @test
 def a_cancellation_that_is_not_committed_yet_holds_no_places():
     cancel_open("commit")
+
+
+# Signals until the process has ended, one after the other, each committed by itself.
+STREAM = """do $$ begin
+  for i in 1..4000 loop
+    exit when exists (select from pawl.outcome o where o.id = {number});
+    perform pawl.signal('{process}', 'noise', '{{}}', '{name}' || i);
+    commit;
+  end loop;
+end $$"""
+
+
+@test
+def a_process_that_is_signaled_all_the_time_makes_progress():
+    """Its steps patch a state of 900 kB that is another one whenever they have read it."""
+    with Database() as db, Pawl(db) as pawl:
+        define(pawl, {"domain": "lock", "type": "busy", "steps": [
+            {"name": "w", "wait": {"response": "go"}}, {"name": "a", "set": {"a": "{{state.n}}"}}, {"name": "b", "exec": "echo 2", "save": {"b": "{{state.a}}"}},
+            {"name": "z", "sleep": "100ms"}, {"name": "c", "set": {"c": "{{state.b}}"}}]})
+        process = db.value("select pawl.start('busy', jsonb_build_object('n', 1, 'text', repeat('x', 900000)), p_domain => 'lock')")
+        number = db.value(f"select pawl.process_number('{process}')")
+        pawl.serve()
+        wait_until(lambda: db.value(f"select wait from pawl.process where id = {number}") == "WAITING_FOR_ASYNC", what="it waits")
+        senders = [threading.Thread(target=db.rows, args=[STREAM.format(number=number, process=process, name=name)]) for name in "xy"]
+        for sender in senders:
+            sender.start()
+        wait_until(lambda: int(db.value(f"select response_count from pawl.process where id = {number}")) > 10, what="signals come")
+        db.rows(f"select pawl.signal('{process}', 'go')")
+        try:
+            wait_until(lambda: ended(db, "busy") == 1, what="it has ended")
+        finally:
+            db.rows(f"select from pawl.cancel(array['{process}'::uuid]) where not exists (select from pawl.outcome)")
+            for sender in senders:
+                sender.join()
+        assert [db.value(f"select state ->> '{key}' from pawl.process where id = {number}") for key in "abc"] == ["1", "1", "1"]
+        text = pawl.http("GET", "/metrics").body.decode()
+        assert re.search(r'pawl_process_busy_total\{domain="lock"\} [1-9]', text), text
+
+
+@test
+def signals_over_http_that_meet_each_other_wait_for_their_turn():
+    """Two clients, one process with a state of 900 kB, which each signal rewrites: each is stored at once or after a wait."""
+    with Database() as db, Pawl(db) as pawl:
+        process = db.value("select pawl.start('x', jsonb_build_object('text', repeat('x', 900000)), p_domain => 'lock')")
+        pawl.serve()
+        seen = []
+
+        def client():
+            for _ in range(30):
+                seen.append(pawl.http("POST", f"/v1/processes/{process}/signals/noise", {}).status)
+
+        clients = [threading.Thread(target=client) for _ in range(2)]
+        for each in clients:
+            each.start()
+        for each in clients:
+            each.join()
+        assert seen == [201] * 60, seen
+        text = pawl.http("GET", "/metrics").body.decode()
+        assert 'pawl_process_signal_seconds_count{domain="lock"} 60' in text, text
+
+
+@test
+def a_process_that_stays_locked_is_tried_less_and_less_often_and_leaves_two_events_a_minute():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other:
+        define(pawl, {"domain": "lock", "type": "held", "steps": [{"name": "s", "set": {"a": 1}}]})
+        start_many(db, "held", 1)
+        other.do("begin")
+        other.do("select pawl.signal(c.command_id, 'x') from pawl.command c where c.type = 'held'")
+        began = time.monotonic()
+        pawl.serve()
+
+        def tries():
+            found = re.search(r'pawl_process_activations_total\{domain="lock",outcome="interrupted"\} (\d+)', pawl.http("GET", "/metrics").body.decode())
+            return int(found[1]) if found else 0
+
+        wait_until(lambda: tries() >= 4, what="it is tried four times")
+        assert time.monotonic() - began > 1 + 2 + 4
+        events = int(db.value("select count(*) from pawl.event e where e.event in ('RECEIVED', 'RETRY_SCHEDULED')"))
+        assert events <= 2 * (1 + int((time.monotonic() - began) / 60)), events
+        other.do("commit")
+        wait_until(lambda: ended(db, "held") == 1, what="it has ended")
 
 
 main()

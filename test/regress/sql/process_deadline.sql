@@ -218,3 +218,29 @@ begin
 end
 $$;
 select o.status from pawl.outcome o where o.id = number(91);
+
+-- A process that has ended does not wait any more, whatever it waited for.
+create function claim_of (p_number integer) returns table (id bigint, token bigint) language sql as $$
+  select c.id, c.token from pawl.claim(pawl.domain_find('process:shop'), 100, 600000, array_fill(0::bigint, array[10]), null, 'w') c
+  where c.id = number(p_number)
+$$;
+select start(93, 'fail');
+select suspend(c.id, c.token) from claim_of(93) c;
+select p.wait, p.waits from pawl.process p where p.id = number(93);
+select pass();
+select status from shown where process = '93';
+select p.wait, p.waits from pawl.process p where p.id = number(93);
+select count(*) as waiting from pawl.process p join pawl.outcome o on o.id = p.id where p.wait is not null;
+
+-- A process that another transaction keeps locked is postponed again and again. The audit has it once a minute for each reason.
+select start(94, 'fail');
+create function postpone (p_reason text) returns integer language plpgsql as $$
+begin
+  update pawl.fake_clock set at = at + interval '20 s';
+  perform pawl.attached_due(1, 1000), pawl.requeue_due(100, '-infinity', 1000);
+  return (select pawl.postpone(array[c.id], array[c.token], '{1000}', p_reason) from claim_of(94) c);
+end
+$$;
+update pawl.process p set deadline_due = null where p.id = number(94);
+select postpone('locked'), postpone('locked'), postpone('locked'), postpone('full'), postpone('locked');
+select e.event, e.at, e.details from pawl.event e where e.id = number(94) and e.event <> 'SENT' order by e.at, e.event;
