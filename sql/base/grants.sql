@@ -1,25 +1,26 @@
--- grants.sql - every right in schemas pawl, wallet and rating, in one table; last of the definitions, so that every function above
--- is closed before a role sees it. Schema pgmq has its own: sql/pgmq/grants.sql.
+-- grants.sql - every right in schemas pawl, wallet and rating, in one table; last of the definitions, so that every
+-- function above is closed before a role sees it. Schema pgmq has its own: sql/pgmq/grants.sql.
 --
---   pawl_reader     reads states, numbers and times: no payloads, results, states or metadata of commands, processes and dead letters, no tokens
+--   pawl_reader     reads states, numbers and times: no payloads, results, states or metadata of commands, processes
+--                   and dead letters, no tokens
 --   pawl_sender     sends commands, cancels them, starts and signals processes, keeps dead letters
 --   pawl_worker     claims, extends, settles; runs processes
---   pawl_handler    calls functions of applications and settles with a token; for logins whose sessions run code of others
+--   pawl_handler    calls functions of applications and settles with a token; for logins whose sessions run code of
+--                   others
 --   pawl_poster     moves money between wallets: neither creates it, nor sets floors, freezes or unfreezes
 --   pawl_treasurer  is a poster that may do all of that: see wallet.treasury()
 --   pawl_monitor    runs the periodic tasks: retention, expiry, seals, dead letters
 --   pawl_app        reader, sender, worker and poster together; looks up API keys, reads payloads, registers matches
 --   pawl_admin      everything an operator does, and all of the above
 --
--- A function without a row is for the owner only. Rows name all overloads of a function. A new function gets a row here and
--- one in test/integration/rights_test.py, which calls every function as every role.
--- No role can read lease tokens: a claim returns them to the worker that claimed, and only a caller that has one settles.
--- Roles belong to the whole server, not to this database, so they are created here and not in a migration: a restored
--- database meets a server without them. A user without the right to create roles goes on without; `pawl doctor` reports it,
--- and `select pawl.grant_roles()` catches up once they exist. Containment is by grants, not by membership, because the owner of
--- the functions may grant them without any right over the roles.
--- `alter default privileges in schema` cannot take from public what PostgreSQL gives to it everywhere; hence the revoke.
--- Errors: none of its own.
+-- A function without a row is for the owner only. Rows name all overloads of a function. A new function gets a row here
+-- and one in test/integration/rights_test.py, which calls every function as every role. No role can read lease tokens:
+-- a claim returns them to the worker that claimed, and only a caller that has one settles. Roles belong to the whole
+-- server, not to this database, so they are created here and not in a migration: a restored database meets a server
+-- without them. A user without the right to create roles goes on without; `pawl doctor` reports it, and `select
+-- pawl.grant_roles()` catches up once they exist. Containment is by grants, not by membership, because the owner of the
+-- functions may grant them without any right over the roles. `alter default privileges in schema` cannot take from
+-- public what PostgreSQL gives to it everywhere; hence the revoke. Errors: none of its own.
 
 -- Who may call what; roles without their prefix, '*' is all of them.
 create or replace function pawl.grant_functions ()
@@ -303,7 +304,8 @@ create or replace function pawl.grant_contains ()
   language sql immutable
 as $$
   with recursive direct (role, contains) as (
-    values ('reader', 'reader'), ('sender', 'sender'), ('worker', 'worker'), ('worker', 'handler'), ('handler', 'handler'), ('poster', 'poster'),
+    values ('reader', 'reader'), ('sender', 'sender'), ('worker', 'worker'), ('worker', 'handler'),
+      ('handler', 'handler'), ('poster', 'poster'),
            ('treasurer', 'treasurer'), ('treasurer', 'poster'),
            ('monitor', 'monitor'), ('monitor', 'reader'),
            ('app', 'app'), ('app', 'reader'), ('app', 'sender'), ('app', 'worker'), ('app', 'poster'),
@@ -336,7 +338,9 @@ as $$
     join pg_catalog.pg_namespace n on n.nspname = split_part(g.name, '.', 1)
     join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = split_part(g.name, '.', 2)
     cross join lateral (
-      select string_agg(quote_ident(a.attname), ', ' order by a.attnum) filter (where a.attname <> all (h.names)) as columns,
+      select
+        string_agg(quote_ident(a.attname), ', ' order by a.attnum)
+          filter (where a.attname <> all (h.names)) as columns,
              cardinality(h.names) = 0 as is_whole
       from (select string_to_array(g.hidden, ' ') as names) h, pg_catalog.pg_attribute a
       where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -355,7 +359,8 @@ as $$
   select format('grant usage on schema %I to %I', u.nspname, u.role)
   from (select role, nspname from function union select role, nspname from relation) u
   union all
-  select format('grant execute on function %s to %I', string_agg(f.name::text, ', '), f.role) from function f group by f.role
+  select format('grant execute on function %s to %I', string_agg(f.name::text, ', '), f.role)
+  from function f group by f.role
   union all
   select format('grant select on %s to %I', string_agg(t.name::text, ', '), t.role)
   from relation t where t.is_whole and t.relkind <> 'S' group by t.role

@@ -17,14 +17,19 @@ begin
   if (p_source is not null and p_flush > 0 and cardinality(p_names) <= 10) is not true then
     raise exception 'source and flush must be given, and at most 10 names' using errcode = 'PW003';
   end if;
-  if exists (select from unnest(p_names, p_counts) u (name, count) where (u.name in ('handlers', 'handlers_failed', 'rate_limited') and u.count between 1 and 1000000000) is not true) then
-    raise exception 'names must be of handlers, handlers_failed, rate_limited, and counts from 1 to 1000000000' using errcode = 'PW003';
+  if exists (
+    select from unnest(p_names, p_counts) u (name, count)
+    where (u.name in ('handlers', 'handlers_failed', 'rate_limited') and u.count between 1 and 1000000000) is not true)
+  then
+    raise exception 'names must be of handlers, handlers_failed, rate_limited, and counts from 1 to 1000000000'
+      using errcode = 'PW003';
   end if;
   insert into pawl.tally (at, name, count, source, flush)
   select v_now, u.name, u.count, p_source, p_flush from unnest(p_names, p_counts) u (name, count)
   on conflict (source, flush, name) do nothing;
   get diagnostics v_new = row_count;
-  -- Ten times what is added at most, so that the table does not grow. One name after the other: the index begins with it.
+  -- Ten times what is added at most, so that the table does not grow. One name after the other: the index begins with
+  -- it.
   delete from pawl.tally t
   where (t.source, t.flush, t.name) in (
     select o.source, o.flush, o.name
@@ -37,7 +42,8 @@ begin
 end
 $$;
 
--- Sums over all processes, at most 2^53 - 1, because this is part of the statement by which pods share their tasks and must not fail: handlers that ended and that failed within 5 minutes, and peers' requests to slow down within an hour.
+-- Sums over all processes, at most 2^53 - 1, because this is part of the statement by which pods share their tasks and
+-- must not fail: handlers that ended and that failed within 5 minutes, and peers' requests to slow down within an hour.
 create or replace function pawl.tally_sum ()
   returns table (handlers bigint, handlers_failed bigint, rate_limited bigint)
   language sql stable security definer set search_path = pawl, pg_temp

@@ -2,7 +2,8 @@
  * clock.h - monotonic time, wall time and deadlines, as three types that cannot be mixed up.
  *
  * Mono is for waiting and measuring, Wall is for people and rows. Both come from the World (world.h), so a test or
- * a simulation can set the clock. One Deadline is made when a request arrives and bounds each of its waits. Threads: any.
+ * a simulation can set the clock. One Deadline is made when a request arrives and bounds each of its waits. Threads:
+ * any.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -64,8 +65,8 @@ Deadline deadline_in_ms(int64_t ms);
 Deadline deadline_never(void);
 Deadline deadline_sooner(Deadline a, Deadline b);
 bool     deadline_passed(Deadline deadline);
-/* The same deadline, unless cut_at() has named a sooner time: then waits until it end at that time, those under way within CUT_LOOK_MS
- * after it. */
+/* The same deadline, unless cut_at() has named a sooner time: then waits until it end at that time, those under way
+ * within CUT_LOOK_MS after it. */
 #define CUT_LOOK_MS 100
 Deadline deadline_cut(Deadline deadline, const Cut *cut);
 /* From any thread; the soonest of several times counts. */

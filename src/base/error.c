@@ -205,6 +205,7 @@ bool error_is_infrastructure(ErrorCode code, const char *sqlstate)
         const SqlState *state = state_find(sqlstate);
         return code != OK && state && state->is_outage;
     }
-    /* Without a SQLSTATE: connect failed, the connection broke (ERR_UNKNOWN: in a commit), or the server was silent until the deadline. */
+    /* Without a SQLSTATE: connect failed, the connection broke (ERR_UNKNOWN: in a commit), or the server was silent
+     * until the deadline. */
     return code == ERR_UNAVAILABLE || code == ERR_UNKNOWN || code == ERR_TIMEOUT;
 }

@@ -90,16 +90,17 @@ ErrorCode error_set(Error *reterr, const char *file, int line, ErrorCode code, c
 /* Put context before the text: error_prefix(reterr, "migration %d", 3) gives "migration 3: ...". */
 void error_prefix(Error *reterr, const char *format, ...) printf_like(2, 3);
 
-/* The other server that the error is about, such as "hooks.example.com port 443". Only the log shows it: it is kept behind the text's NUL,
- * so the text can be stored and sent to clients, who must not learn the names of internal hosts. Cut to what fits. */
+/* The other server that the error is about, such as "hooks.example.com port 443". Only the log shows it: it is kept
+ * behind the text's NUL, so the text can be stored and sent to clients, who must not learn the names of internal hosts.
+ * Cut to what fits. */
 void        error_set_peer(Error *reterr, const char *format, ...) printf_like(2, 3);
 const char *error_peer(const Error *error); /* "" for none */
 
 /* Remember which SQLSTATE PostgreSQL gave; "" or NULL for none. */
 void error_set_sqlstate(Error *reterr, const char *sqlstate);
 
-/* The code for a SQLSTATE: the longest matching prefix in the tables of the modules wins; ERR_INTERNAL if there is none. NULL or "":
- * the connection broke, ERR_UNAVAILABLE. */
+/* The code for a SQLSTATE: the longest matching prefix in the tables of the modules wins; ERR_INTERNAL if there is
+ * none. NULL or "": the connection broke, ERR_UNAVAILABLE. */
 ErrorCode error_from_sqlstate(const char *sqlstate);
 
 const char *error_text(ErrorCode code);

@@ -20,13 +20,13 @@ typedef struct {
     long        count;           /* failures still to come; 0: disarmed */
     bool        kill;
     const char *last; /* the point that failed last; NULL: none since the last arm */
-} Plan;
+} FaultPlan;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards plan */
-static Plan            plan;
+static FaultPlan       plan;
 static pthread_once_t  environment_once = PTHREAD_ONCE_INIT;
 
-static void plan_set(Plan wish)
+static void plan_set(FaultPlan wish)
 {
     pthread_mutex_lock(&mutex);
     plan = wish;
@@ -45,7 +45,7 @@ static void environment_read(void)
     const char *value = getenv("PAWL_FAULT");
     char        action[8];
     int         ends[] = {0, 0, 0, 0, 0}; /* where so many fields end */
-    Plan        wish   = {.count = 1};
+    FaultPlan   wish   = {.count = 1};
 
     if (!value || !*value)
         return;
@@ -60,7 +60,7 @@ static void environment_read(void)
     plan_set(wish);
 }
 
-static void arm(Plan wish)
+static void arm(FaultPlan wish)
 {
     pthread_once(&environment_once, environment_read); /* first, so that it cannot undo this arm later */
     plan_set(wish);
@@ -114,12 +114,12 @@ bool fault_hit_named(const char *name)
 
 void fault_arm_nth(long n)
 {
-    arm((Plan){.skip = n - 1, .count = n > 0 ? 1 : 0});
+    arm((FaultPlan){.skip = n - 1, .count = n > 0 ? 1 : 0});
 }
 
 void fault_arm(const char *name, long count)
 {
-    Plan wish = {.count = count > 0 ? count : 0};
+    FaultPlan wish = {.count = count > 0 ? count : 0};
 
     if ((size_t)snprintf(wish.name, sizeof wish.name, "%s", name) >= sizeof wish.name)
         abort();

@@ -5,7 +5,8 @@
  *
  * The fault loop arms the n-th pass over any point, runs the test, checks its invariants, and goes on with n + 1
  * until a run meets no fault. PAWL_FAULT=name:action[:count[:skip]] arms one point in a child process: fail, or kill
- * (SIGKILL to itself), `count` times (default 1) after `skip` passes (default 0). "process.*" stands for all points that begin so.
+ * (SIGKILL to itself), `count` times (default 1) after `skip` passes (default 0). "process.*" stands for all points
+ * that begin so.
  */
 #ifndef BASE_FAULT_H
 #define BASE_FAULT_H

@@ -1,5 +1,6 @@
 /*
- * hash.h - FNV-1a: spreads short texts over buckets. Anyone can make two texts that collide, so equal hashes prove nothing.
+ * hash.h - FNV-1a: spreads short texts over buckets. Anyone can make two texts that collide, so equal hashes prove
+ * nothing.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H

@@ -39,8 +39,8 @@ typedef struct {
     size_t                   section_count;
 } Ini;
 
-/* section: the main one. word: of sections with a name; NULL: there are none. ERR_NOT_FOUND: no such file. ERR_USAGE: it cannot be
- * read, or a line is not right; the text says which. */
+/* section: the main one. word: of sections with a name; NULL: there are none. ERR_NOT_FOUND: no such file. ERR_USAGE:
+ * it cannot be read, or a line is not right; the text says which. */
 must_check ErrorCode ini_read(const char *path, const char *section, const char *word, Arena *arena, Ini *ret_ini,
                               Error *reterr);
 

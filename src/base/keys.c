@@ -30,7 +30,7 @@ static const Key *repeat_by_pairs(const Key *list, size_t count)
     return NULL;
 }
 
-static size_t key_hash(const Key *key, const uint8_t *secret)
+static size_t keys_hash(const Key *key, const uint8_t *secret)
 {
     uint64_t hash;
 
@@ -51,7 +51,7 @@ static const Key *repeat_by_hash(const Key *list, size_t count)
     if (getrandom(secret, sizeof secret, 0) != sizeof secret)
         abort();
     for (size_t i = 0; i < count && !repeated; i++) {
-        size_t slot = key_hash(&list[i], secret) & (slots - 1);
+        size_t slot = keys_hash(&list[i], secret) & (slots - 1);
 
         while (table[slot] && !key_equals(&list[table[slot] - 1], &list[i]))
             slot = (slot + 1) & (slots - 1);

@@ -1,8 +1,8 @@
 /*
  * log.c - a line is built in a bounded Text, then written with one write(), without blocking.
  *
- * O_NONBLOCK belongs to the open file, which a shell or a supervisor shares with us. So a pipe or a terminal is opened once more
- * for ourselves, a socket is sent to with MSG_DONTWAIT, and where neither works poll() is asked first.
+ * O_NONBLOCK belongs to the open file, which a shell or a supervisor shares with us. So a pipe or a terminal is opened
+ * once more for ourselves, a socket is sent to with MSG_DONTWAIT, and where neither works poll() is asked first.
  *
  * Space for the end of the line is reserved while fields are added, so a JSON line is complete however long its
  * values were.

@@ -8,9 +8,10 @@
  *   2. The thread's request id stands on every line. Values are escaped: no line break gets through. A line is at most
  *      TEXT_MAX_LINE bytes: a long value ends in "...", and fields that do not fit are left out.
  *   3. No secret: a value passed as LOG_STR must not be one; log_error() prints what the Error says and no payload.
- *   4. No thread waits for a reader: a line that would block on standard error is left out and counted, and the next one
- *      that is taken says how many were.
- *   5. Only code without a caller that gets an Error logs: threads of their own, app, cli; and pg/tx, each rollback. Threads: any.
+ *   4. No thread waits for a reader: a line that would block on standard error is left out and counted, and the next
+ * one that is taken says how many were.
+ *   5. Only code without a caller that gets an Error logs: threads of their own, app, cli; and pg/tx, each rollback.
+ * Threads: any.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -45,8 +46,8 @@ static inline LogField log_str(const char *name, const char *value)
 #define LOG_STR(name, value) log_str((name), (value))
 #define LOG_INT(name, value) ((LogField){(name), NULL, (value)})
 
-/* Before threads start. fd 2 unless a test wants another one; borrowed until the next call, its flags are not changed: other
- * processes may share it. */
+/* Before threads start. fd 2 unless a test wants another one; borrowed until the next call, its flags are not changed:
+ * other processes may share it. */
 void log_open(LogLevel level, LogFormat format, int fd);
 void log_set_level(LogLevel level); /* any time: SIGHUP */
 bool log_is_on(LogLevel level);

@@ -1,18 +1,20 @@
 /*
  * metric.h - counters, gauges and histograms that any thread can count and any thread can read.
  *
- * A module lists its metrics in an X-macro, one row each: field, kind, name, label ("" or one pair as Prometheus writes it), help.
- * METRIC_FIELD makes a struct of the rows, METRIC_INIT its first value, and a MetricTable names them for readers
- * (base/module.h). Rows with the same name stand together and differ in their label. Only ops reads all of them.
+ * A module lists its metrics in an X-macro, one row each: field, kind, name, label ("" or one pair as Prometheus writes
+ * it), help. METRIC_FIELD makes a struct of the rows, METRIC_INIT its first value, and a MetricTable names them for
+ * readers (base/module.h). Rows with the same name stand together and differ in their label. Only ops reads all of
+ * them.
  *
- * A table whose `label` is set has a label with values that are known at run time only, such as domain="shop". Its struct is the
- * model of one series; metric_series() makes the series of a value on first use. A series lives as long as the process, so
- * a pointer to it may be kept.
+ * A table whose `label` is set has a label with values that are known at run time only, such as domain="shop". Its
+ * struct is the model of one series; metric_series() makes the series of a value on first use. A series lives as long
+ * as the process, so a pointer to it may be kept.
  *
  * Invariants
  *   1. A counter only grows, a gauge is set or moved, nothing is reset.
  *   2. A table has at most METRIC_SERIES_MAX series; values beyond them share one more, named "other".
- * Threads: any. Counting is one relaxed atomic addition: a reader sees each number right, not all of them at one instant.
+ * Threads: any. Counting is one relaxed atomic addition: a reader sees each number right, not all of them at one
+ * instant.
  */
 #ifndef BASE_METRIC_H
 #define BASE_METRIC_H

@@ -1,6 +1,6 @@
 /*
- * metric_series.c - the series of all tables in one list that only grows: writers append under a mutex, readers follow it
- * without one.
+ * metric_series.c - the series of all tables in one list that only grows: writers append under a mutex, readers follow
+ * it without one.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /*
  * module.h - what a module contributes to tables that the whole program reads: metrics and SQLSTATEs.
  *
- * A module defines one Module in its module.c, beside the metrics that its other files count, and joins it with MODULE_JOIN(),
- * before main() or while a library is loaded. So a program has the rows of exactly the modules it is linked with, and no program
- * can forget one. Readers go through the list by index.
+ * A module defines one Module in its module.c, beside the metrics that its other files count, and joins it with
+ * MODULE_JOIN(), before main() or while a library is loaded. So a program has the rows of exactly the modules it is
+ * linked with, and no program can forget one. Readers go through the list by index.
  *
  * Threads: joined before threads exist; read from any.
  */

@@ -21,7 +21,8 @@ Page page_of(Text *text);
 void page_break(Page *page);
 /* Continues at this column; on the next line if this one already extends to it. */
 void page_go(Page *page, size_t column);
-/* Words from this column on. Lines that would exceed PAGE_COLUMNS are wrapped between words and continue at the same column. */
+/* Words from this column on. Lines that would exceed PAGE_COLUMNS are wrapped between words and continue at the same
+ * column. */
 void page_words(Page *page, size_t column, const char *words);
 
 #endif

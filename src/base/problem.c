@@ -99,8 +99,8 @@ bool problem_find(const char *type, Problem *ret_problem)
     return false;
 }
 
-/* Errors of requests are worded for clients where they are made; those of status 500 and above only if the database had no part
- * in them, as in "too many connections" of the HTTP server. */
+/* Errors of requests are worded for clients where they are made; those of status 500 and above only if the database had
+ * no part in them, as in "too many connections" of the HTTP server. */
 bool problem_is_confidential(const Error *error)
 {
     if (error_http(error->code) < 500)

@@ -39,31 +39,31 @@ struct Path {
 
 typedef struct {
     int64_t min, max;
-} Range;
+} NumberRange;
 
 static ErrorCode row_read(const Reader *reader, const Path *path, const FieldTable *table, const char *object,
                           void *ret_row);
 
 /* What is right, and how to say that something is not. */
 
-static Range number_range(const Field *field)
+static NumberRange number_range(const Field *field)
 {
     if (field->min == 0 && field->max == 0)
-        return (Range){INT64_MIN, INT64_MAX};
-    return (Range){field->min, field->max < field->min ? INT64_MAX : field->max};
+        return (NumberRange){INT64_MIN, INT64_MAX};
+    return (NumberRange){field->min, field->max < field->min ? INT64_MAX : field->max};
 }
 
-static Range count_range(const Field *field)
+static NumberRange count_range(const Field *field)
 {
-    return (Range){field->min, field->max > 0 ? field->max : INT_MAX};
+    return (NumberRange){field->min, field->max > 0 ? field->max : INT_MAX};
 }
 
-static Range text_range(const Field *field)
+static NumberRange text_range(const Field *field)
 {
-    return (Range){field->min, (int64_t)(field->length_max ? field->length_max : READER_TEXT_MAX)};
+    return (NumberRange){field->min, (int64_t)(field->length_max ? field->length_max : READER_TEXT_MAX)};
 }
 
-static bool range_has(Range range, int64_t value)
+static bool range_has(NumberRange range, int64_t value)
 {
     return value >= range.min && value <= range.max;
 }
@@ -86,7 +86,7 @@ static void words_print(const char *const *words, Text *text)
 }
 
 /* "an array of 1 to 5 texts", "text of at most 200 bytes": the bounds that say something. */
-static void bounds_print(const char *noun, Range range, const char *unit, Text *text)
+static void bounds_print(const char *noun, NumberRange range, const char *unit, Text *text)
 {
     text_append(text, noun);
     if (range.min > 0 && range.max < INT_MAX)
@@ -102,7 +102,7 @@ static void bounds_print(const char *noun, Range range, const char *unit, Text *
 
 static void rule_print(const Field *field, Text *text)
 {
-    Range range = number_range(field);
+    NumberRange range = number_range(field);
 
     switch (field->type) {
     case FIELD_I64:
@@ -256,9 +256,9 @@ static ErrorCode i64_read(const Reader *reader, const Path *path, const Field *f
 
 static ErrorCode real_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
-    Range range      = number_range(field);
-    bool  has_limits = field->min != 0 || field->max != 0;
-    char  text[NUMBER_TEXT_SIZE];
+    NumberRange range      = number_range(field);
+    bool        has_limits = field->min != 0 || field->max != 0;
+    char        text[NUMBER_TEXT_SIZE];
 
     if (!number_copy(value, text))
         return refuse_value(reader, path, field, value);
@@ -277,7 +277,7 @@ static ErrorCode bool_read(const Reader *reader, const Path *path, const Field *
     return OK;
 }
 
-static ErrorCode string_copy(const Reader *reader, const char *value, char **ret_text, size_t *ret_size)
+static ErrorCode reader_string(const Reader *reader, const char *value, char **ret_text, size_t *ret_size)
 {
     void *text;
 
@@ -302,7 +302,7 @@ static ErrorCode text_read(const Reader *reader, const Path *path, const Field *
 
     if (*value != '"')
         return refuse_value(reader, path, field, value);
-    TRY(string_copy(reader, value, &text, &size));
+    TRY(reader_string(reader, value, &text, &size));
     if (field->words && !word_is_one_of(text, field->words))
         return refuse_value(reader, path, field, value);
     if (!field->words && !range_has(text_range(field), (int64_t)size))
@@ -318,7 +318,7 @@ static ErrorCode uuid_read(const Reader *reader, const Path *path, const Field *
 
     if (*value != '"')
         return refuse_value(reader, path, field, value);
-    TRY(string_copy(reader, value, &text, &size));
+    TRY(reader_string(reader, value, &text, &size));
     if (size != UUID_TEXT_SIZE - 1 || !uuid_parse(text, lower))
         return refuse_value(reader, path, field, value);
     memcpy(text, lower, sizeof lower);
@@ -428,8 +428,8 @@ static const Field *field_find(const FieldTable *table, const char *key)
     return NULL;
 }
 
-static ErrorCode field_read(const Reader *reader, const Path *above, const Field *field, const char *value,
-                            char *ret_row)
+static ErrorCode reader_field(const Reader *reader, const Path *above, const Field *field, const char *value,
+                              char *ret_row)
 {
     Path path = {.above = above, .name = field->name};
 
@@ -455,7 +455,7 @@ static ErrorCode row_read(const Reader *reader, const Path *path, const FieldTab
             return refuse_unknown(reader, path, table, key);
         if (*value == 'n' && !field->required)
             continue;
-        TRY(field_read(reader, path, field, value, ret_row));
+        TRY(reader_field(reader, path, field, value, ret_row));
         given |= UINT64_C(1) << (field - table->fields);
     }
     for (size_t i = 0; i < table->count; i++)

@@ -8,8 +8,8 @@
  * Beyond the grammar it refuses what PostgreSQL or a careless reader would trip over: bytes that are not UTF-8, U+0000,
  * lone surrogates, the same key twice in one object, and nesting deeper than SCAN_DEPTH_MAX.
  *
- * Time is linear in the size, whatever the bytes. Threads: any. reader.c lays tables of fields over it; src/process walks
- * definition files, templates and states with it.
+ * Time is linear in the size, whatever the bytes. Threads: any. reader.c lays tables of fields over it; src/process
+ * walks definition files, templates and states with it.
  */
 #ifndef BASE_SCAN_H
 #define BASE_SCAN_H

@@ -17,7 +17,7 @@
 typedef struct {
     const char *value; /* NULL: nowhere */
     const char *location;
-} Given;
+} SettingGiven;
 
 typedef struct {
     const SettingTable   *table;
@@ -26,7 +26,7 @@ typedef struct {
     const char           *path;    /* of the file */
     const IniEntry      **entries; /* one per row, NULL: not in the file */
     Error                *reterr;
-} Load;
+} SettingLoad;
 
 /* Names: PAWL_POOL_MAX is that or pool_max in the file, and --pool-max on the command line. */
 
@@ -62,7 +62,7 @@ static const Setting *row_by_key(const SettingTable *table, const char *key)
     return NULL;
 }
 
-static ErrorCode refuse(const Load *load, const Setting *row, const Given *given)
+static ErrorCode refuse(const SettingLoad *load, const Setting *row, const SettingGiven *given)
 {
     scoped_text Text text = {0};
 
@@ -71,7 +71,7 @@ static ErrorCode refuse(const Load *load, const Setting *row, const Given *given
     return fail(load->reterr, ERR_USAGE, "%s %s", given->location, text_string(&text));
 }
 
-static ErrorCode check(const Load *load, const Setting *row, const Given *given)
+static ErrorCode check(const SettingLoad *load, const Setting *row, const SettingGiven *given)
 {
     if (!row->check || row->check(given->value, load->reterr) == OK)
         return OK;
@@ -81,7 +81,7 @@ static ErrorCode check(const Load *load, const Setting *row, const Given *given)
 
 /* The file. */
 
-static ErrorCode refuse_entry(const Load *load, const IniEntry *entry)
+static ErrorCode refuse_entry(const SettingLoad *load, const IniEntry *entry)
 {
     const SettingTable *table  = load->table;
     char(*keys)[NAME_SIZE_MAX] = arena_alloc(load->arena, table->count * sizeof *keys);
@@ -102,7 +102,7 @@ static ErrorCode refuse_entry(const Load *load, const IniEntry *entry)
                 entry->line);
 }
 
-static ErrorCode entry_take(const Load *load, const IniEntry *entry)
+static ErrorCode entry_take(const SettingLoad *load, const IniEntry *entry)
 {
     const Setting *row = row_by_key(load->table, entry->key);
 
@@ -117,7 +117,7 @@ static ErrorCode entry_take(const Load *load, const IniEntry *entry)
 }
 
 /* The named file must exist; of the usual ones the first that exists is taken, and then it must be readable. */
-static ErrorCode file_load(Load *load, Ini *ret_ini)
+static ErrorCode file_load(SettingLoad *load, Ini *ret_ini)
 {
     const SettingGroup *group   = load->sources->group;
     const char *const   named[] = {load->sources->file, NULL};
@@ -137,7 +137,7 @@ static ErrorCode file_load(Load *load, Ini *ret_ini)
 }
 
 /* The entries of one section; NULL: of the main one. */
-static ErrorCode entries_take(const Load *load, const Ini *ini, const IniSection *section)
+static ErrorCode entries_take(const SettingLoad *load, const Ini *ini, const IniSection *section)
 {
     for (size_t i = 0; i < ini->count; i++)
         if (ini->entries[i].section == section)
@@ -157,7 +157,7 @@ static const char *environment_find(const char *const *environment, const char *
     return NULL;
 }
 
-static bool given_by_flag(const Load *load, const Setting *row, Given *ret_given)
+static bool given_by_flag(const SettingLoad *load, const Setting *row, SettingGiven *ret_given)
 {
     char name[NAME_SIZE_MAX];
 
@@ -170,7 +170,7 @@ static bool given_by_flag(const Load *load, const Setting *row, Given *ret_given
     return ret_given->value;
 }
 
-static bool given_by_environment(const Load *load, const char *name, Given *ret_given)
+static bool given_by_environment(const SettingLoad *load, const char *name, SettingGiven *ret_given)
 {
     if (!name || !(ret_given->value = environment_find(load->sources->environment, name)))
         return false;
@@ -178,7 +178,7 @@ static bool given_by_environment(const Load *load, const char *name, Given *ret_
     return true;
 }
 
-static bool given_by_file(const Load *load, const Setting *row, Given *ret_given)
+static bool given_by_file(const SettingLoad *load, const Setting *row, SettingGiven *ret_given)
 {
     const IniEntry *entry = load->entries[row - load->table->rows];
 
@@ -189,17 +189,17 @@ static bool given_by_file(const Load *load, const Setting *row, Given *ret_given
     return true;
 }
 
-static Given row_given(const Load *load, const Setting *row)
+static SettingGiven row_given(const SettingLoad *load, const Setting *row)
 {
-    Given given;
+    SettingGiven given;
 
     if (given_by_flag(load, row, &given) || given_by_environment(load, row->name, &given) ||
         given_by_environment(load, row->name_alt, &given) || given_by_file(load, row, &given))
         return given;
-    return (Given){row->fallback, arena_print(load->arena, "the default of %s", row->name)};
+    return (SettingGiven){row->fallback, arena_print(load->arena, "the default of %s", row->name)};
 }
 
-static ErrorCode flags_check(const Load *load)
+static ErrorCode flags_check(const SettingLoad *load)
 {
     for (const SettingFlag *flag = load->sources->flags; flag && flag->name; flag++)
         if (!row_by_name(load->table, flag->name))
@@ -207,13 +207,13 @@ static ErrorCode flags_check(const Load *load)
     return OK;
 }
 
-static ErrorCode values_load(const Load *load, void *ret_struct)
+static ErrorCode values_load(const SettingLoad *load, void *ret_struct)
 {
     const SettingTable *table  = load->table;
     SettingValue       *values = arena_array(load->arena, SettingValue, table->count);
 
     for (size_t i = 0; i < table->count; i++) {
-        Given given = row_given(load, &table->rows[i]);
+        SettingGiven given = row_given(load, &table->rows[i]);
 
         if (given.value && !setting_value_parse(&table->rows[i], given.value, load->arena, &values[i]))
             return refuse(load, &table->rows[i], &given);
@@ -228,8 +228,8 @@ static ErrorCode values_load(const Load *load, void *ret_struct)
 ErrorCode setting_load(const SettingTable *table, const SettingSources *sources, Arena *arena, void *ret_struct,
                        Error *reterr)
 {
-    Load load = {table, sources, arena, .reterr = reterr};
-    Ini  ini;
+    SettingLoad load = {table, sources, arena, .reterr = reterr};
+    Ini         ini;
 
     load.entries = arena_array(arena, const IniEntry *, table->count);
     TRY(flags_check(&load));
@@ -243,7 +243,7 @@ ErrorCode setting_load_sections(const SettingSources *sources, Arena *arena, Set
 {
     const SettingGroup *group = sources->group;
     SettingSources      none  = {.file = sources->file, .files = sources->files, .group = group};
-    Load                load  = {group->table, &none, arena, .reterr = reterr};
+    SettingLoad         load  = {group->table, &none, arena, .reterr = reterr};
     Ini                 ini;
 
     TRY(file_load(&load, &ini));

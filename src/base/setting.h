@@ -7,7 +7,8 @@
  *     PAWL_POOL_MAX in /etc/pawl.ini line 3 must be an integer from 1 to 1000, got "ten"
  * `pawl help settings` and docs/reference.md are printed from the same table. Secrets are never printed.
  *
- * The table belongs to app; this file knows only how to read one. Threads: any. Ownership: texts live in the caller's arena.
+ * The table belongs to app; this file knows only how to read one. Threads: any. Ownership: texts live in the caller's
+ * arena.
  */
 #ifndef BASE_SETTING_H
 #define BASE_SETTING_H

@@ -20,7 +20,7 @@ static void bits_print(const char *const *words, uint64_t bits, Text *text)
         }
 }
 
-static void value_print(const Setting *row, const char *values, Text *text)
+static void setting_value_print(const Setting *row, const char *values, Text *text)
 {
     const void *value = values + row->offset;
     const char *word;
@@ -65,7 +65,7 @@ static void meaning_print(const Setting *row, Text *text)
 
 typedef struct {
     const char *name, *now, *fallback, *meaning;
-} Line;
+} SettingPageLine;
 
 typedef struct {
     size_t now, fallback, meaning; /* where the columns begin */
@@ -78,7 +78,7 @@ static size_t cell_size(size_t widest, const char *cell)
     return size > widest && size <= CELL_MAX ? size : widest;
 }
 
-static Columns columns_measure(const Line *lines, size_t count)
+static Columns columns_measure(const SettingPageLine *lines, size_t count)
 {
     size_t name = 0, now = 0, fallback = 0;
 
@@ -93,7 +93,7 @@ static Columns columns_measure(const Line *lines, size_t count)
     return columns;
 }
 
-static void line_print(const Line *line, const Columns *columns, Page *page)
+static void line_print(const SettingPageLine *line, const Columns *columns, Page *page)
 {
     text_append(page->text, line->name);
     if (*line->now) {
@@ -117,20 +117,20 @@ static const char *text_keep(Arena *arena, Text *text)
 void setting_describe(const SettingTable *table, const void *values, Text *text)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    Line                     *lines = arena_array(arena, Line, table->count + 1);
+    SettingPageLine          *lines = arena_array(arena, SettingPageLine, table->count + 1);
     Page                      page  = page_of(text);
     scoped_text Text          cell  = {0};
 
     text_init(&cell, NULL, TEXT_MAX_LINE);
-    lines[0] = (Line){"setting", values ? "now" : "", "default", "meaning"};
+    lines[0] = (SettingPageLine){"setting", values ? "now" : "", "default", "meaning"};
     for (size_t i = 0; i < table->count; i++) {
-        const Setting *row  = &table->rows[i];
-        Line          *line = &lines[i + 1];
+        const Setting   *row  = &table->rows[i];
+        SettingPageLine *line = &lines[i + 1];
 
         line->name     = row->name;
         line->fallback = row->fallback ? row->fallback : "(none)";
         if (values)
-            value_print(row, values, &cell);
+            setting_value_print(row, values, &cell);
         line->now = text_keep(arena, &cell);
         meaning_print(row, &cell);
         line->meaning = text_keep(arena, &cell);

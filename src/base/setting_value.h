@@ -1,5 +1,6 @@
 /*
- * setting_value.h - the value of one setting: read from a word, stored into a struct, and the words for what it must be.
+ * setting_value.h - the value of one setting: read from a word, stored into a struct, and the words for what it must
+ * be.
  *
  * Threads: any; nothing is kept.
  */

@@ -1,14 +1,16 @@
 /*
- * share.h - a resource of the pod (connections, bytes, threads) that holders share fairly; a holder is a domain, or a type of commands.
+ * share.h - a resource of the pod (connections, bytes, threads) that holders share fairly; a holder is a domain, or a
+ * type of commands.
  *
- * Each holder has a queue, and the queues are served in turn. A holder that has something gets more only while it has at most SHARE_FACTOR
- * times what is left free. So a holder that is slow, hangs or is huge leaves a part to the others, whatever it asks for.
+ * Each holder has a queue, and the queues are served in turn. A holder that has something gets more only while it has
+ * at most SHARE_FACTOR times what is left free. So a holder that is slow, hangs or is huge leaves a part to the others,
+ * whatever it asks for.
  *
  * Invariants
- *   1. No more than `most` is taken, but for share_force() and for an amount above `most`, which is granted when nothing is taken.
- *   2. Requests of one holder are granted in their order. A holder that has nothing is not overtaken when its turn has come, so a large request
- *      is not starved by small ones.
- * Threads: any. Ownership: share_free() when nothing is taken.
+ *   1. No more than `most` is taken, but for share_force() and for an amount above `most`, which is granted when
+ * nothing is taken.
+ *   2. Requests of one holder are granted in their order. A holder that has nothing is not overtaken when its turn has
+ * come, so a large request is not starved by small ones. Threads: any. Ownership: share_free() when nothing is taken.
  */
 #ifndef BASE_SHARE_H
 #define BASE_SHARE_H

@@ -44,8 +44,8 @@ void cond_signal(Cond *cond);
 void cond_broadcast(Cond *cond);
 
 typedef void *ThreadBody(void *context);
-/* Start a named thread with all signals blocked: signals belong to the main thread. When none can be had it prints why and ends the
- * process with exit code 1: for the start of a program. */
+/* Start a named thread with all signals blocked: signals belong to the main thread. When none can be had it prints why
+ * and ends the process with exit code 1: for the start of a program. */
 pthread_t thread_start(const char *name, ThreadBody *body, void *context);
 /* The same for a program that runs already, and for the library. false: none can be had now; errno says why. */
 bool thread_try_start(const char *name, ThreadBody *body, void *context, pthread_t *ret_thread);

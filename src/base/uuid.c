@@ -41,7 +41,8 @@ static uint64_t tick_next(void)
     return next;
 }
 
-/* Counts the forks above this process: a child has a copy of the random numbers of its parent, and must not use them. */
+/* Counts the forks above this process: a child has a copy of the random numbers of its parent, and must not use
+ * them. */
 static _Atomic unsigned forks;
 
 static void child_begin(void)

@@ -160,8 +160,7 @@ static void field_write(Writer *writer, const AnswerField *field, const void *ro
     assert(field->size);
     switch (field->type) {
     case ANSWER_I64:
-        writer_i64(writer, field->name,
-                   field->size == sizeof(int32_t) ? *(const int32_t *)at : *(const int64_t *)at);
+        writer_i64(writer, field->name, field->size == sizeof(int32_t) ? *(const int32_t *)at : *(const int64_t *)at);
         return;
     case ANSWER_BOOL:
         writer_bool(writer, field->name, *(const bool *)at);

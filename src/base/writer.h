@@ -6,7 +6,8 @@
  *     writer_end(&w);
  *
  * The name is NULL inside arrays and at the top. A NULL text is written as null. Bytes that are not UTF-8 become
- * U+FFFD, so the output is always valid. Nesting is at most WRITER_DEPTH_MAX (asserted). Threads: one at a time, as its Text.
+ * U+FFFD, so the output is always valid. Nesting is at most WRITER_DEPTH_MAX (asserted). Threads: one at a time, as its
+ * Text.
  */
 #ifndef BASE_WRITER_H
 #define BASE_WRITER_H
@@ -39,7 +40,8 @@ void writer_time(Writer *writer, const char *name,
 void writer_null(Writer *writer, const char *name);
 void writer_raw(Writer *writer, const char *name, const char *json); /* valid JSON, e.g. from PostgreSQL; NULL: null */
 
-/* One object, by the table of its fields, all of which are in the row. A text that is NULL is left out if its field is optional. */
+/* One object, by the table of its fields, all of which are in the row. A text that is NULL is left out if its field is
+ * optional. */
 void writer_row(Writer *writer, const AnswerTable *table, const void *row);
 
 /* Append value as a JSON string, quotes included. */

@@ -48,7 +48,8 @@ void client_stop(Client *client)
 
 /* ---- the answer ---- */
 
-/* "Name: value" lines become name, NUL, value, NUL, and an empty name at the end. Lines that are no header are left out. */
+/* "Name: value" lines become name, NUL, value, NUL, and an empty name at the end. Lines that are no header are left
+ * out. */
 static char *head_write(const char *lines, char *out)
 {
     while (*lines) {

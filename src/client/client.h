@@ -1,6 +1,6 @@
 /*
- * client.h - HTTP requests to other servers: webhooks, and whatever else the program calls. docs/adr/0016-http-client.md has the
- * reasons for the defaults.
+ * client.h - HTTP requests to other servers: webhooks, and whatever else the program calls.
+ * docs/adr/0016-http-client.md has the reasons for the defaults.
  *
  *     client_send(client, &(ClientRequest){.method = CLIENT_POST, .url = url, .body = json, .body_size = size,
  *                                          .idempotency_key = key, .deadline = deadline}, arena, &response, reterr)
@@ -8,18 +8,19 @@
  * Invariants
  *   1. One deadline bounds a request: name resolution, connecting, TLS, redirects and the response together.
  *   2. A response is bounded: CLIENT_HEAD_BYTES_MAX of headers, body_bytes_max of body. Nothing is decompressed.
- *   3. A request without an idempotency key that is repeatable neither by its method nor by its flag (POST, PATCH) is sent at most once. Any other
- *      may be sent a second time when the server has closed a reused connection.
- *   4. Only http and https. Redirects are followed up to redirects_max, never from https to http; each is checked as the first URL
- *      is. Requests other than GET and HEAD follow 307 and 308 only. Another origin gets no credentials: neither those of the
- *      URL nor headers that are secret.
- *   5. allowed_hosts is compared with what is connected to. refuse_private is checked on each address when its socket is opened,
- *      so a name that resolves to another address later does not get around it.
- *   6. TLS certificates and names are verified. Proxies of the environment, .netrc, cookies, HSTS and Alt-Svc are not used.
+ *   3. A request without an idempotency key that is repeatable neither by its method nor by its flag (POST, PATCH) is
+ * sent at most once. Any other may be sent a second time when the server has closed a reused connection.
+ *   4. Only http and https. Redirects are followed up to redirects_max, never from https to http; each is checked as
+ * the first URL is. Requests other than GET and HEAD follow 307 and 308 only. Another origin gets no credentials:
+ * neither those of the URL nor headers that are secret.
+ *   5. allowed_hosts is compared with what is connected to. refuse_private is checked on each address when its socket
+ * is opened, so a name that resolves to another address later does not get around it.
+ *   6. TLS certificates and names are verified. Proxies of the environment, .netrc, cookies, HSTS and Alt-Svc are not
+ * used.
  *   7. No error names more of a URL than its host: userinfo, path and query may hold tokens.
- * Threads: every function may be called from any thread; a request blocks its caller. Idle connections are kept by handles that one
- * request uses at a time, at most idle_max of them.
- * Ownership: client_free() closes the connections; no request may be under way then. A response lives in the caller's arena.
+ * Threads: every function may be called from any thread; a request blocks its caller. Idle connections are kept by
+ * handles that one request uses at a time, at most idle_max of them. Ownership: client_free() closes the connections;
+ * no request may be under way then. A response lives in the caller's arena.
  */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
@@ -95,11 +96,11 @@ void client_stop(Client *client);
 /* Could a request be sent to it? ERR_INVALID: no. Hosts that are not allowed are not looked at. */
 must_check ErrorCode client_check_url(const char *url, Error *reterr);
 /*
- * OK: the server answered, with whatever status. Nothing was sent: ERR_INVALID (malformed URL, header or key), ERR_DENIED (host or
- * address not allowed, redirect from https to http), ERR_UNAVAILABLE (not found, not connected), ERR_REFUSED (certificate not
- * trusted), ERR_TIMEOUT. ERR_UNKNOWN: it was sent, at least in part, but no whole answer came in time: the server may have
- * acted on it, and an idempotency key makes a repeat safe. ERR_LIMIT: the response is too large, or the arena is full. ERR_REFUSED:
- * too many redirects. ERR_STOPPING.
+ * OK: the server answered, with whatever status. Nothing was sent: ERR_INVALID (malformed URL, header or key),
+ * ERR_DENIED (host or address not allowed, redirect from https to http), ERR_UNAVAILABLE (not found, not connected),
+ * ERR_REFUSED (certificate not trusted), ERR_TIMEOUT. ERR_UNKNOWN: it was sent, at least in part, but no whole answer
+ * came in time: the server may have acted on it, and an idempotency key makes a repeat safe. ERR_LIMIT: the response is
+ * too large, or the arena is full. ERR_REFUSED: too many redirects. ERR_STOPPING.
  */
 must_check ErrorCode client_send(Client *client, const ClientRequest *request, Arena *arena,
                                  ClientResponse *ret_response, Error *reterr);

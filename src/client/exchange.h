@@ -1,7 +1,8 @@
 /*
  * exchange.h - one request to one target and its answer, over one libcurl handle; redirects are the caller's.
  *
- * Threads: one at a time. Ownership: exchange_done() frees the texts. The request, its client and its target are borrowed.
+ * Threads: one at a time. Ownership: exchange_done() frees the texts. The request, its client and its target are
+ * borrowed.
  */
 #ifndef CLIENT_EXCHANGE_H
 #define CLIENT_EXCHANGE_H

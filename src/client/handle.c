@@ -48,7 +48,8 @@ static void curl_prepare(void)
         abort();
 }
 
-/* libcurl is prepared for the first request and not at start: it makes OpenSSL touch 3 MB, which a pod without requests saves. */
+/* libcurl is prepared for the first request and not at start: it makes OpenSSL touch 3 MB, which a pod without requests
+ * saves. */
 static CURL *handle_new(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

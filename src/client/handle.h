@@ -1,12 +1,13 @@
 /*
- * handle.h - libcurl handles that are kept, each with at most one open connection, so that the next request to the same origin needs
- * no new one.
+ * handle.h - libcurl handles that are kept, each with at most one open connection, so that the next request to the same
+ * origin needs no new one.
  *
  * Invariants
  *   1. A handle is used by one request at a time. Connections are not shared between handles: libcurl allows that to
  *      one thread at a time only.
  *   2. At most idle_max handles are kept while unused.
- * Threads: any. Ownership: handle_take() lends a handle, handle_give() takes it back; handles_done() frees those that are kept.
+ * Threads: any. Ownership: handle_take() lends a handle, handle_give() takes it back; handles_done() frees those that
+ * are kept.
  */
 #ifndef CLIENT_HANDLE_H
 #define CLIENT_HANDLE_H

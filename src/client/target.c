@@ -246,7 +246,8 @@ static uint32_t v4_at(const uint8_t *bytes)
     return V4(bytes[0], bytes[1], bytes[2], bytes[3]);
 }
 
-/* Only 2000::/3 is public, and these parts of it are not; the addresses of translators are what their IPv4 address is. */
+/* Only 2000::/3 is public, and these parts of it are not; the addresses of translators are what their IPv4 address
+ * is. */
 static bool v6_is_private(const uint8_t *bytes)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}, nat64[12] = {0x00, 0x64, 0xff, 0x9b};

@@ -6,10 +6,9 @@
  *   users    shared, held by each user for as long as it uses the server. A process that holds `lock` and gets this one
  *            exclusively knows that there is no other user, because joining takes `lock`.
  *   keep     while the running server shall outlive its users; each ordinary start removes it
- *   stopped  after `pawl db stop`: processes that still use the server do not start it again, as they do when it was stopped in
- *            another way; each start removes the file
- * The kernel drops the locks of a process that dies, so the dead do not count. Programs that we run inherit no
- * descriptor (program.h), so a server does not count as its own user.
+ *   stopped  after `pawl db stop`: processes that still use the server do not start it again, as they do when it was
+ * stopped in another way; each start removes the file The kernel drops the locks of a process that dies, so the dead do
+ * not count. Programs that we run inherit no descriptor (program.h), so a server does not count as its own user.
  */
 #include "cluster/cluster.h"
 
@@ -198,8 +197,8 @@ static ErrorCode database_make(const Cluster *cluster, Deadline deadline, Error 
     return code;
 }
 
-/* The database and its logins. Checked each time: a crash may have come between initdb and the statements. Nothing else in
- * pawl connects as the superuser. */
+/* The database and its logins. Checked each time: a crash may have come between initdb and the statements. Nothing else
+ * in pawl connects as the superuser. */
 static ErrorCode database_ensure(const Cluster *cluster, Deadline deadline, Error *reterr)
 {
     scoped(conn_close) Conn  *conn   = NULL;

@@ -8,9 +8,9 @@
  *   2. Several pawl processes share it: start and stop are serialised by a lock on home/pg/lock. Each process that uses
  *      the server holds a shared lock on home/pg/users; the last one to leave stops it, unless it was started by
  *      `pawl db start`, which leaves it running until `pawl db stop`.
- *   3. kill -9 of pawl or of the server leaves nothing that prevents the next start: stale pid and socket files are recognised,
- *      and the kernel drops the locks of dead processes. One case is left to the operator: a pid file without a number, of a server
- *      that died between creating and writing it; it cannot be distinguished from that of a live server.
+ *   3. kill -9 of pawl or of the server leaves nothing that prevents the next start: stale pid and socket files are
+ * recognised, and the kernel drops the locks of dead processes. One case is left to the operator: a pid file without a
+ * number, of a server that died between creating and writing it; it cannot be distinguished from that of a live server.
  *   4. Durable: fsync and synchronous_commit are on. A data directory is complete or does not exist.
  * Threads: a Cluster belongs to one thread at a time; several in one process count as several users.
  *

@@ -159,9 +159,9 @@ const char *postmaster_log(const ClusterHome *home, Arena *arena)
 static ErrorCode pg_ctl_start(const ClusterHome *home, const ServerBin *bin, Arena *arena, Deadline deadline,
                               Error *reterr)
 {
-    /* The log is relative to home/pg, because pg_ctl hands it to a shell, and home may hold characters that a shell obeys. The
-     * data directory is in the environment: the server remembers its arguments for pg_ctl restart, which others may call
-     * from anywhere, and a relative path among them would be wrong there. */
+    /* The log is relative to home/pg, because pg_ctl hands it to a shell, and home may hold characters that a shell
+     * obeys. The data directory is in the environment: the server remembers its arguments for pg_ctl restart, which
+     * others may call from anywhere, and a relative path among them would be wrong there. */
     const char *const argv[] = {
         arena_print(arena, "%s/pg_ctl", bin->directory),
         "start",

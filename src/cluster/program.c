@@ -1,8 +1,8 @@
 /*
  * program.c - fork, become the account, exec, wait.
  *
- * The output goes to a memory file and not to a pipe: no thread has to read it while the program runs, and a daemon that
- * kept it open would not keep us waiting.
+ * The output goes to a memory file and not to a pipe: no thread has to read it while the program runs, and a daemon
+ * that kept it open would not keep us waiting.
  */
 #include "cluster/program.h"
 

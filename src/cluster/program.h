@@ -39,7 +39,8 @@ must_check ErrorCode program_run(const Program *program, Deadline deadline, Text
 
 /*
  * The line of an output or of a server log that says what went wrong: the first one with a severity (PANIC, FATAL,
- * error; what follows are consequences), without what stands before it; else the last line; else "". The result lives in the arena.
+ * error; what follows are consequences), without what stands before it; else the last line; else "". The result lives
+ * in the arena.
  */
 const char *program_complaint(const char *output, Arena *arena);
 

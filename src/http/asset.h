@@ -5,13 +5,14 @@
  *     return assets_answer(&table, request_capture(request, "path"), request, response, reterr);
  *
  * Invariants
- *   1. A response has a strong ETag, made from the content and different for its gzip variant. If-None-Match with that tag gets 304
- *      without a body.
- *   2. The gzip variant is sent where Accept-Encoding prefers it; every response with an asset that has one says Vary: Accept-Encoding.
+ *   1. A response has a strong ETag, made from the content and different for its gzip variant. If-None-Match with that
+ * tag gets 304 without a body.
+ *   2. The gzip variant is sent where Accept-Encoding prefers it; every response with an asset that has one says Vary:
+ * Accept-Encoding.
  *   3. The bytes are sent from where they are: no copy is made for a request.
  *   4. A path is looked up in the table and nowhere else: no path reaches a file system.
- * Threads: asset_prepare() before the first request; then any, nothing changes. Ownership: the bytes are borrowed for as long as
- * the server runs. pawl compresses nothing by itself: variants are made when the program is built.
+ * Threads: asset_prepare() before the first request; then any, nothing changes. Ownership: the bytes are borrowed for
+ * as long as the server runs. pawl compresses nothing by itself: variants are made when the program is built.
  */
 #ifndef HTTP_ASSET_H
 #define HTTP_ASSET_H

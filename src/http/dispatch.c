@@ -1,8 +1,9 @@
 /*
  * dispatch.c - the steps from a request's bytes to its response.
  *
- * What can be refused by the head alone is refused before the body is read, so an unauthenticated client cannot make the server hold
- * megabytes. A token that the cache does not know is looked up first; the body stays in the socket until then.
+ * What can be refused by the head alone is refused before the body is read, so an unauthenticated client cannot make
+ * the server hold megabytes. A token that the cache does not know is looked up first; the body stays in the socket
+ * until then.
  */
 #include <assert.h>
 #include <string.h>
@@ -180,7 +181,7 @@ static ErrorCode run_handler(Server *server, Request *request, Error *reterr)
     return request->suspend.on_resume ? OK : check_size(request, reterr);
 }
 
-static ErrorCode run_end(Server *server, Request *request, Error *reterr)
+static ErrorCode dispatch_run_end(Server *server, Request *request, Error *reterr)
 {
     TRY(request->suspend.on_resume(server->options.app, request, &request->response, reterr));
     return check_size(request, reterr);
@@ -224,16 +225,17 @@ void dispatch_end(Server *server, Request *request)
     if (!request->suspend.on_resume || request->resumed)
         return;
     atomic_store(&request->watched, false);
-    dispatch(server, request, run_end);
+    dispatch(server, request, dispatch_run_end);
     atomic_fetch_sub(&request->peer->loop->suspended, 1);
 }
 
 void dispatch_resumed(Server *server, Request *request)
 {
-    dispatch(server, request, run_end);
+    dispatch(server, request, dispatch_run_end);
 }
 
-/* Details that the response does not have. An outage fails thousands of requests in the same way, so at most one line a second is written. */
+/* Details that the response does not have. An outage fails thousands of requests in the same way, so at most one line a
+ * second is written. */
 static void confidential_log(const Request *request, const Error *error)
 {
     static _Atomic int64_t last_s, skipped;

@@ -1,8 +1,8 @@
 /*
  * negotiate.h - what a request accepts and has already: Accept-Encoding and If-None-Match. Pure, like head.h.
  *
- * Malformed parts count for nothing: the client then gets the complete identity representation, which is always correct. Several headers of one
- * name are one list: RFC 9110, 5.3.
+ * Malformed parts count for nothing: the client then gets the complete identity representation, which is always
+ * correct. Several headers of one name are one list: RFC 9110, 5.3.
  */
 #ifndef HTTP_NEGOTIATE_H
 #define HTTP_NEGOTIATE_H

@@ -3,8 +3,9 @@
  * server_internal.h; peer_read.c reads the requests, one at a time, and peer_write.c writes their responses.
  *
  * Invariants
- *   1. A request in state ASKING belongs to the lookup of its token, one in state WAITING to the executor or to the party that will
- *      resume it; the loop does not touch it, and does not free the connection, until loop_post() returns it.
+ *   1. A request in state ASKING belongs to the lookup of its token, one in state WAITING to the executor or to the
+ * party that will resume it; the loop does not touch it, and does not free the connection, until loop_post() returns
+ * it.
  *   2. The buffer does not move and its first `used` bytes do not change while a request is under way: the head's
  *      strings lie there.
  *   3. A connection that is closed after a response lingers: closing with unread bytes would make the kernel reset it,
@@ -179,8 +180,8 @@ static bool peer_has_ended(const Peer *peer)
     return recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* The client sends or hangs up while its request is with an executor, or suspended. One that closes only its sending half may
- * still read, but if its request waits for work (on_closed) it is taken for gone, as other servers do. */
+/* The client sends or hangs up while its request is with an executor, or suspended. One that closes only its sending
+ * half may still read, but if its request waits for work (on_closed) it is taken for gone, as other servers do. */
 static void peer_disturbed(Peer *peer, uint32_t events)
 {
     bool watched = atomic_load(&peer->request->watched);
@@ -292,8 +293,8 @@ static void peer_asked(Peer *peer)
     peer_advance(peer);
 }
 
-/* on_resume may wait: an executor runs it, and brings the request back once more. From here on it is like any other request
- * with an executor. false: not so, or too many wait there and the response says so. */
+/* on_resume may wait: an executor runs it, and brings the request back once more. From here on it is like any other
+ * request with an executor. false: not so, or too many wait there and the response says so. */
 static bool peer_hand_over(Peer *peer)
 {
     Request *request = peer->request;

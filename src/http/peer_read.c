@@ -1,5 +1,6 @@
 /*
- * peer_read.c - the request of a connection: its head, then its body, then to the handler. Part of peer.c, which has the invariants.
+ * peer_read.c - the request of a connection: its head, then its body, then to the handler. Part of peer.c, which has
+ * the invariants.
  */
 #include "http/peer_internal.h"
 
@@ -156,7 +157,8 @@ Step peer_step_body(Peer *peer)
 
     if (read_body(peer, &done, &error) != OK)
         return peer_fail(peer, &error, /* close= */ true);
-    /* At its first byte where there should be none: a client without a token makes the server hold no more than one buffer. */
+    /* At its first byte where there should be none: a client without a token makes the server hold no more than one
+     * buffer. */
     if (dispatch_body(request, &error) != OK)
         return peer_fail(peer, &error, /* close= */ !done);
     if (!done)

@@ -1,7 +1,8 @@
 /*
  * request_internal.h - what a request holds, for the files of this module.
  *
- * Requests are reused: begin, read, respond, end. The head's strings lie in the connection's buffer. Threads: one at a time (peer.c).
+ * Requests are reused: begin, read, respond, end. The head's strings lie in the connection's buffer. Threads: one at a
+ * time (peer.c).
  */
 #ifndef HTTP_REQUEST_INTERNAL_H
 #define HTTP_REQUEST_INTERNAL_H

@@ -108,7 +108,8 @@ const char *response_content(const Response *response, size_t *ret_size)
     return response->borrowed ? response->borrowed : response->body.bytes;
 }
 
-/* In whole seconds. Unless the error has a time: 1 s for a full queue, which empties quickly, and 5 s for an unavailable database. */
+/* In whole seconds. Unless the error has a time: 1 s for a full queue, which empties quickly, and 5 s for an
+ * unavailable database. */
 static int retry_after_s(const Error *error)
 {
     if (error->retry_ms > 0)

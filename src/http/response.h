@@ -1,5 +1,6 @@
 /*
- * response.h - one HTTP response: status, headers, body in the request's arena or borrowed. Errors are RFC 9457 problem documents.
+ * response.h - one HTTP response: status, headers, body in the request's arena or borrowed. Errors are RFC 9457 problem
+ * documents.
  *
  * The type of a problem is a relative reference, "/problems/insufficient-funds": stable, readable, resolved against
  * whatever address the server has, and independent of any domain name. Threads: the one that has the request.

@@ -3,8 +3,8 @@
  *
  *     {HTTP_POST, "/v1/wallets/{owner}/spend", api_spend, SCOPE_WALLET, .body = &spend_table, .summary = "..."}
  *
- * A path is split at slashes; {name} captures one whole segment. The leftmost difference decides: a literal segment wins over a capture.
- * Threads: any; a table is constant.
+ * A path is split at slashes; {name} captures one whole segment. The leftmost difference decides: a literal segment
+ * wins over a capture. Threads: any; a table is constant.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
@@ -21,7 +21,8 @@
 /* What a token may do: a set of bits. Their meaning is the application's; RouteTable has their names. */
 typedef unsigned Scope;
 #define SCOPE_NONE 0u
-/* "read, wallet or admin", or "any" for all of them, in at least SCOPE_TEXT_SIZE bytes. names: in the order of the bits, ended by NULL. */
+/* "read, wallet or admin", or "any" for all of them, in at least SCOPE_TEXT_SIZE bytes. names: in the order of the
+ * bits, ended by NULL. */
 #define SCOPE_TEXT_SIZE 80
 void scope_print(const char *const *names, Scope scopes, char *ret_text);
 

@@ -39,7 +39,8 @@ typedef TAILQ_HEAD(PeerQueue, Peer) PeerQueue;
  */
 typedef enum { PEER_HEAD, PEER_ASKING, PEER_BODY, PEER_WAITING, PEER_WRITING, PEER_LINGERING } PeerState;
 
-/* Every connection is in exactly one list of its loop. All of a list have the same time limit, so the one that expires first is at the front. */
+/* Every connection is in exactly one list of its loop. All of a list have the same time limit, so the one that expires
+ * first is at the front. */
 typedef enum { LIST_MOVING, LIST_WAITING, LIST_LINGERING, LIST_COUNT } PeerListName;
 typedef struct {
     PeerQueue peers;

@@ -1,6 +1,6 @@
 /*
- * suspend.c - two sides hold a suspended request: its handler until it returns, and the party that will resume it. The last one
- * to release it passes it on.
+ * suspend.c - two sides hold a suspended request: its handler until it returns, and the party that will resume it. The
+ * last one to release it passes it on.
  */
 #include "http/suspend.h"
 

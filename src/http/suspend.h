@@ -12,12 +12,14 @@
  * Invariants
  *   1. A suspended request is resumed exactly once, and its deadline bounds that: the server does not end before.
  *   2. request_resume() may be called at any moment after request_suspend(), also before the handler has returned.
- *   3. All callbacks run on the request's network thread, so they must not wait (but see may_wait). on_resume runs when the handler has returned and
- *      the request was resumed; also for a client that has gone, because its effects are committed.
- *   4. on_closed, if given, is called at most once and before on_resume, when the client closes its connection, or its sending half:
- *      nothing will come of waiting. It does not resume the request by itself.
- *   5. on_sent, if given, is called exactly once, after on_resume: delivered says that the whole response was written to the socket.
- * Ownership: state is borrowed until the last callback has returned; the request's arena is a good place.
+ *   3. All callbacks run on the request's network thread, so they must not wait (but see may_wait). on_resume runs when
+ * the handler has returned and the request was resumed; also for a client that has gone, because its effects are
+ * committed.
+ *   4. on_closed, if given, is called at most once and before on_resume, when the client closes its connection, or its
+ * sending half: nothing will come of waiting. It does not resume the request by itself.
+ *   5. on_sent, if given, is called exactly once, after on_resume: delivered says that the whole response was written
+ * to the socket. Ownership: state is borrowed until the last callback has returned; the request's arena is a good
+ * place.
  */
 #ifndef HTTP_SUSPEND_H
 #define HTTP_SUSPEND_H

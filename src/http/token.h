@@ -1,8 +1,8 @@
 /*
  * token.h - whose token is this? The server's question to its application.
  *
- * A network thread asks ServerAuth, which answers from memory. What memory does not know is looked up: the request waits without a
- * thread, so unknown tokens cost other clients nothing.
+ * A network thread asks ServerAuth, which answers from memory. What memory does not know is looked up: the request
+ * waits without a thread, so unknown tokens cost other clients nothing.
  */
 #ifndef HTTP_TOKEN_H
 #define HTTP_TOKEN_H

@@ -28,27 +28,27 @@ typedef struct {
 typedef struct {
     Sample samples[MINUTES + 1];
     int    count, next;
-} Window;
+} AlertWindow;
 
 typedef struct {
     Alert         alert;
     int           calm; /* consecutive values at or below the limit */
-    Window        window;
+    AlertWindow   window;
     AlertMetrics *metrics;
-} State;
+} AlertState;
 
 struct Alerts {
     AlertListener *listener;
     void          *context;
     Mutex          mutex; /* guards the alerts in states; the rest belongs to the stepping thread */
     int            count;
-    State          states[ALERTS_MAX];
+    AlertState     states[ALERTS_MAX];
 };
 
 /* ---- rates ---- */
 
 /* The oldest sample that is at most this many minutes old; now if there is none. */
-static Sample window_oldest(const Window *window, Sample now, int minutes)
+static Sample window_oldest(const AlertWindow *window, Sample now, int minutes)
 {
     Sample found = now;
 
@@ -62,7 +62,7 @@ static Sample window_oldest(const Window *window, Sample now, int minutes)
     return found;
 }
 
-static void window_keep(Window *window, Sample now)
+static void window_keep(AlertWindow *window, Sample now)
 {
     const Sample *last = &window->samples[(window->next + MINUTES) % (MINUTES + 1)];
 
@@ -79,7 +79,7 @@ int64_t alert_percent(int64_t part, int64_t whole)
     return (part * 100 + whole - 1) / whole;
 }
 
-static int64_t rate_value(State *state)
+static int64_t rate_value(AlertState *state)
 {
     Sample now = {.at = clock_mono()}, then;
 
@@ -150,7 +150,7 @@ static void alert_notify(const Alerts *alerts, const Alert *alert)
         alerts->listener(alerts->context, alert);
 }
 
-static int64_t alert_value(State *state)
+static int64_t alert_value(AlertState *state)
 {
     const AlertRule *rule = state->alert.rule;
 
@@ -160,7 +160,7 @@ static int64_t alert_value(State *state)
 }
 
 /* true: the state changed; *ret_alert is a copy for the listener. */
-static bool alert_check(Alerts *alerts, State *state, Alert *ret_alert)
+static bool alert_check(Alerts *alerts, AlertState *state, Alert *ret_alert)
 {
     int64_t                     value = alert_value(state);
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&alerts->mutex);

@@ -6,8 +6,9 @@
  *
  * Invariants
  *   1. Rates are taken over a window of 5 minutes that is kept here; counters are never reset.
- *   2. Each change of state goes once to the log, to the metric pawl_alert_firing and to the listener (which may send a webhook).
- * Threads: alerts_step() from one thread, alerts_list() and alerts_subject() from any. Ownership: alerts_free().
+ *   2. Each change of state goes once to the log, to the metric pawl_alert_firing and to the listener (which may send a
+ * webhook). Threads: alerts_step() from one thread, alerts_list() and alerts_subject() from any. Ownership:
+ * alerts_free().
  */
 #ifndef OPS_ALERT_H
 #define OPS_ALERT_H

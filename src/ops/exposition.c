@@ -1,5 +1,6 @@
 /*
- * exposition.c - see exposition.h. Rows of one name stand together in a table of metrics, so HELP and TYPE are written once.
+ * exposition.c - see exposition.h. Rows of one name stand together in a table of metrics, so HELP and TYPE are written
+ * once.
  */
 #include "ops/exposition.h"
 

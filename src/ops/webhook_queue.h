@@ -3,9 +3,9 @@
  *
  * Invariants
  *   1. At most WEBHOOK_QUEUE_MAX wait; one more is refused without waiting, and the caller keeps it elsewhere.
- *   2. Each accepted webhook is delivered, or handed to `failed` exactly once: after a failed post, or when the queue stops.
- * Threads: webhook_queue_put() from any; `url` and `failed` are called on the queue's thread. Ownership: the client is borrowed; webhook_queue_free()
- * waits for the post under way, which its deadline bounds, and joins.
+ *   2. Each accepted webhook is delivered, or handed to `failed` exactly once: after a failed post, or when the queue
+ * stops. Threads: webhook_queue_put() from any; `url` and `failed` are called on the queue's thread. Ownership: the
+ * client is borrowed; webhook_queue_free() waits for the post under way, which its deadline bounds, and joins.
  */
 #ifndef OPS_WEBHOOK_QUEUE_H
 #define OPS_WEBHOOK_QUEUE_H

@@ -76,8 +76,8 @@ DbArg db_bytea(Arena *arena, const void *bytes, size_t size)
 
 /* ---- arrays, in PostgreSQL's binary format: it parses them in a fraction of the time of their texts ----
  *
- * Dimensions, whether there are nulls, type of the elements; length and lower bound; then for each element its size, or -1 for
- * null, and its bytes. All numbers are big-endian. An empty array has no dimension. */
+ * Dimensions, whether there are nulls, type of the elements; length and lower bound; then for each element its size, or
+ * -1 for null, and its bytes. All numbers are big-endian. An empty array has no dimension. */
 
 #define HEAD_BYTES       20
 #define HEAD_BYTES_EMPTY 12

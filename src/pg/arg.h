@@ -44,7 +44,8 @@ DbArg db_i64s(Arena *arena, const int64_t *values, int count);
 DbArg db_texts(Arena *arena, const char *const *values, int count);
 DbArg db_uuids(Arena *arena, const char *const *values, int count);
 DbArg db_jsonbs(Arena *arena, const char *const *values, int count);
-/* The same of the texts (const char *) at this offset of each item; SQL null if no item has one. items: an array of pointers. */
+/* The same of the texts (const char *) at this offset of each item; SQL null if no item has one. items: an array of
+ * pointers. */
 DbArg db_texts_at(Arena *arena, const void *items, int count, size_t offset);
 DbArg db_uuids_at(Arena *arena, const void *items, int count, size_t offset);
 #define DB_ARGS(...) ((DbArgs){(const DbArg[]){__VA_ARGS__}, (int)COUNT(((const DbArg[]){__VA_ARGS__}))})

@@ -2,10 +2,9 @@
  * breaker.h - stops asking a database that does not answer. Pure: time comes in as an argument.
  *
  *     CLOSED    -> OPEN       [breaker_failed: the fifth infrastructure failure in a row]
- *     OPEN      -> HALF_OPEN  [breaker_probe: 1 s later, after each probe that failed twice as long, 30 s at most; the one
- *                              caller that gets true]
- *     HALF_OPEN -> CLOSED     [breaker_probe_ended: it worked]
- *     HALF_OPEN -> OPEN       [breaker_probe_ended: it failed; or breaker_probe: it never reported back]
+ *     OPEN      -> HALF_OPEN  [breaker_probe: 1 s later, after each probe that failed twice as long, 30 s at most; the
+ * one caller that gets true] HALF_OPEN -> CLOSED     [breaker_probe_ended: it worked] HALF_OPEN -> OPEN
+ * [breaker_probe_ended: it failed; or breaker_probe: it never reported back]
  *
  * Invariants
  *   1. Business errors never count; a success sets the count to zero.

@@ -1,9 +1,10 @@
 /*
- * combiner.c - slots for batches, and the threads that fill them from the queue; see combiner.h for the states and invariants.
+ * combiner.c - slots for batches, and the threads that fill them from the queue; see combiner.h for the states and
+ * invariants.
  *
- * A thread is idle or runs a batch. Whenever something is queued at least one thread is idle: it starts the next batch, ends
- * items whose deadline has passed, and notices that a batch has become slow. It sleeps until the first of these, so submitting
- * wakes it only when a batch can start now, or when it would sleep too long.
+ * A thread is idle or runs a batch. Whenever something is queued at least one thread is idle: it starts the next batch,
+ * ends items whose deadline has passed, and notices that a batch has become slow. It sleeps until the first of these,
+ * so submitting wakes it only when a batch can start now, or when it would sleep too long.
  */
 #include "pg/combiner.h"
 
@@ -117,7 +118,8 @@ static void entry_report(CombinerEntry *entry)
     free(entry);
 }
 
-/* Under the mutex, which it releases while it reports. The slot is free already, so the next batch does not wait for this. */
+/* Under the mutex, which it releases while it reports. The slot is free already, so the next batch does not wait for
+ * this. */
 static void batch_report(Combiner *combiner, Slot batch)
 {
     mutex_unlock(&combiner->mutex);
@@ -170,8 +172,9 @@ static void queue_part(Combiner *combiner, const Quick *quick)
     combiner->is_parted = true;
 }
 
-/* Under the mutex: can a batch start now? Beside a large batch a small one would cost a transaction for little, so the queue
- * grows until it is half as long. *ret_beside: only with items that are apart. *ret_again: when a running batch becomes slow. */
+/* Under the mutex: can a batch start now? Beside a large batch a small one would cost a transaction for little, so the
+ * queue grows until it is half as long. *ret_beside: only with items that are apart. *ret_again: when a running batch
+ * becomes slow. */
 static bool batch_is_due(Combiner *combiner, bool *ret_beside, Deadline *ret_again)
 {
     const CombinerOptions *options = &combiner->options;
@@ -195,8 +198,8 @@ static bool batch_is_due(Combiner *combiner, bool *ret_beside, Deadline *ret_aga
 
 static void *thread_body(void *context);
 
-/* Under the mutex: make sure that a thread checks the queue: an idle one, a new one, or, if all run batches and no more can be
- * started, the first that ends its batch. */
+/* Under the mutex: make sure that a thread checks the queue: an idle one, a new one, or, if all run batches and no more
+ * can be started, the first that ends its batch. */
 static void threads_wake(Combiner *combiner)
 {
     if (combiner->idle > 0) {
@@ -208,7 +211,8 @@ static void threads_wake(Combiner *combiner)
     }
 }
 
-/* Under the mutex, which it releases while the batch runs. Returns with the slot free and the results not yet reported. */
+/* Under the mutex, which it releases while the batch runs. Returns with the slot free and the results not yet
+ * reported. */
 static Slot batch_run(Combiner *combiner, bool beside)
 {
     Slot         *slot  = batch_take(combiner, beside);
@@ -336,11 +340,11 @@ typedef struct {
     Cond      changed;
     bool      done;
     Error     error; /* if its code is not OK */
-} Waiter;
+} CombinerWaiter;
 
 static void waiter_done(void *context, const Error *error)
 {
-    Waiter                     *waiter = context;
+    CombinerWaiter             *waiter = context;
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&waiter->combiner->mutex);
 
     if (error->code != OK)
@@ -351,7 +355,7 @@ static void waiter_done(void *context, const Error *error)
 
 ErrorCode combiner_run(Combiner *combiner, void *item, Deadline deadline, Error *reterr)
 {
-    Waiter waiter = {.combiner = combiner};
+    CombinerWaiter waiter = {.combiner = combiner};
 
     cond_init(&waiter.changed);
     entry_submit(combiner,

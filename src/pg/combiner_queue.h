@@ -1,8 +1,9 @@
 /*
- * combiner_queue.h - the items of a combiner that wait for a batch, in the order of their submission. Private to the combiner.
+ * combiner_queue.h - the items of a combiner that wait for a batch, in the order of their submission. Private to the
+ * combiner.
  *
- * An item is apart if it may run beside the running batches: it has no key in common with them, nor with an item before it that has.
- * Without options.keys every item is apart.
+ * An item is apart if it may run beside the running batches: it has no key in common with them, nor with an item before
+ * it that has. Without options.keys every item is apart.
  *
  * Invariants
  *   1. `apart` is the number of items that are apart, since the last combiner_queue_part().
@@ -40,8 +41,8 @@ void combiner_queue_append(CombinerQueue *queue, CombinerEntry *entry);
 void combiner_queue_remove(CombinerQueue *queue, CombinerEntry *entry);
 /* Other batches run now: taken has their keys. */
 void combiner_queue_part(CombinerQueue *queue, const KeySet *taken);
-/* The first items that fit into one batch: at most batch_max, not heavier than weight_max unless it is one alone. apart_only: beside
- * other batches. Returns how many; they stay in the queue. */
+/* The first items that fit into one batch: at most batch_max, not heavier than weight_max unless it is one alone.
+ * apart_only: beside other batches. Returns how many; they stay in the queue. */
 int combiner_queue_choose(const CombinerQueue *queue, bool apart_only, CombinerEntry **ret_entries);
 /* Remove the items whose deadline has passed; they are linked by `next`. NULL: there are none. */
 CombinerEntry *combiner_queue_expire(CombinerQueue *queue);

@@ -7,13 +7,13 @@
  * Invariants
  *   1. After any failure that leaves the protocol in doubt (deadline passed, socket died) conn_is_good() is false
  *      and stays false: the connection is closed, never reused.
- *   2. A statement that may be committing is never canceled: a cancel ends the wait for synchronous standbys, and the commit
- *      becomes visible although no standby has it. That is every statement outside a transaction, and commit. When such a
- *      one is given up the socket is closed without a cancel. Outside a transaction conn_call() sets statement_timeout and
- *      lock_timeout, which end a statement before its commit begins. A statement inside a transaction that is given up is
- *      canceled, best effort, when the connection is closed.
- *   3. Session state is never set: what a transaction needs is `set local`. So PgBouncer in transaction mode works. What handlers and
- *      the bodies of a library's users set ends with their transaction (conn_commit_reset).
+ *   2. A statement that may be committing is never canceled: a cancel ends the wait for synchronous standbys, and the
+ * commit becomes visible although no standby has it. That is every statement outside a transaction, and commit. When
+ * such a one is given up the socket is closed without a cancel. Outside a transaction conn_call() sets
+ * statement_timeout and lock_timeout, which end a statement before its commit begins. A statement inside a transaction
+ * that is given up is canceled, best effort, when the connection is closed.
+ *   3. Session state is never set: what a transaction needs is `set local`. So PgBouncer in transaction mode works.
+ * What handlers and the bodies of a library's users set ends with their transaction (conn_commit_reset).
  *   4. Several hosts are tried one after the other, each with an equal share of the time; the writable one wins unless
  *      the url asks for something else.
  *   5. No message contains the password or a parameter's value.
@@ -61,8 +61,8 @@ typedef struct {
 must_check ErrorCode conn_query(Conn *conn, const char *sql, ConnParams params, Deadline deadline,
                                 PGresult **ret_result, Error *reterr);
 
-/* One statement as a transaction of its own, in one round trip: the server ends it with 57014 or 55P03 a little before the
- * deadline. ERR_UNKNOWN: it has committed, but not on a synchronous standby. */
+/* One statement as a transaction of its own, in one round trip: the server ends it with 57014 or 55P03 a little before
+ * the deadline. ERR_UNKNOWN: it has committed, but not on a synchronous standby. */
 must_check ErrorCode conn_call(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
                                Error *reterr);
 /* The same for a statement that writes nothing: it may be canceled. */
@@ -70,24 +70,25 @@ must_check ErrorCode conn_read(Conn *conn, const char *sql, ConnParams params, D
                                Error *reterr);
 /* Commit the open transaction. ERR_STOPPING: it was interrupted before, and nothing was sent. ERR_UNKNOWN: as above. */
 must_check ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr);
-/* The same after code that is not pawl's: settings, advisory locks, temporary tables and all else that outlives a transaction are
- * removed from the session in the same round trip. Where that fails the connection is closed. */
+/* The same after code that is not pawl's: settings, advisory locks, temporary tables and all else that outlives a
+ * transaction are removed from the session in the same round trip. Where that fails the connection is closed. */
 must_check ErrorCode conn_commit_reset(Conn *conn, Deadline deadline, Error *reterr);
 must_check ErrorCode conn_rollback_reset(Conn *conn, Deadline deadline, Error *reterr);
-/* The time limit for a statement that the client waits for until the deadline: a little less, so that the server's own answer
- * comes first and the connection lives. */
+/* The time limit for a statement that the client waits for until the deadline: a little less, so that the server's own
+ * answer comes first and the connection lives. */
 int conn_limit_ms(Deadline deadline);
 /* false: so little is left that no limit of the server could come before the deadline. */
 bool conn_has_time(Deadline deadline);
 
-/* End whatever runs on it, best effort, without waiting; from any thread while the connection is open. Inside a transaction by a
- * cancel; what may be committing by closing the way to it. The server may hear of a cancel late, so no commit is sent on a
- * connection that was interrupted, and it is not used again. */
+/* End whatever runs on it, best effort, without waiting; from any thread while the connection is open. Inside a
+ * transaction by a cancel; what may be committing by closing the way to it. The server may hear of a cancel late, so no
+ * commit is sent on a connection that was interrupted, and it is not used again. */
 void conn_interrupt(Conn *conn);
 bool conn_was_interrupted(const Conn *conn);
 
 bool conn_is_good(const Conn *conn);
-/* Has it had a result of several megabytes? libpq keeps the buffer that it was received in for as long as the connection lives. */
+/* Has it had a result of several megabytes? libpq keeps the buffer that it was received in for as long as the
+ * connection lives. */
 bool                    conn_is_large(const Conn *conn);
 PGTransactionStatusType conn_transaction(const Conn *conn);
 void                    conn_condemn(Conn *conn);              /* it will be closed, whatever it says */

@@ -14,8 +14,9 @@
 #define HOSTS_MAX 16
 
 /*
- * Set before the user's own conninfo, so that it can say otherwise. A peer that vanished without a word is noticed after
- * 10 + 3 * 3 = 19 s when we wait, and after 10 s when we send: an order of magnitude sooner than the kernel's defaults.
+ * Set before the user's own conninfo, so that it can say otherwise. A peer that vanished without a word is noticed
+ * after 10 + 3 * 3 = 19 s when we wait, and after 10 s when we send: an order of magnitude sooner than the kernel's
+ * defaults.
  */
 static const char *const defaults[][2] = {
     {"keepalives",          "1"    },
@@ -75,8 +76,8 @@ static ErrorCode connect_finish(Conn *conn, Deadline deadline, Error *reterr)
     return want == PGRES_POLLING_OK ? OK : connect_failed(conn, reterr);
 }
 
-/* One notice matters: the commit is done here, and the wait for a standby was ended by a cancel, say of an administrator. Its
- * text depends on the server's language; the source file and line in PostgreSQL do not. */
+/* One notice matters: the commit is done here, and the wait for a standby was ended by a cancel, say of an
+ * administrator. Its text depends on the server's language; the source file and line in PostgreSQL do not. */
 static void notice_read(void *context, const PGresult *result)
 {
     Conn       *conn = context;

@@ -1,14 +1,14 @@
 /*
  * conn_prepared.c - statements that run often are parsed and planned once per connection; see docs/adr/0031.
  *
- * Only where the process of the server that the connection began with is the one that runs its statements. Behind a pooler it is not: the
- * process id of the handshake is the pooler's own, and the next transaction may run on another connection, where nothing is prepared, or
- * another client's statement under the same name. There statements are sent as texts, and so they are elsewhere once the server has said
- * that a prepared one cannot be used.
+ * Only where the process of the server that the connection began with is the one that runs its statements. Behind a
+ * pooler it is not: the process id of the handshake is the pooler's own, and the next transaction may run on another
+ * connection, where nothing is prepared, or another client's statement under the same name. There statements are sent
+ * as texts, and so they are elsewhere once the server has said that a prepared one cannot be used.
  *
- * The name is a hash of the text, so it means the same statement on every connection. The text casts its parameters, and the server takes
- * their types from it: one that is null, and has no type then, does not make another statement. Calls with arrays that are null when no item
- * has a value would have dozens.
+ * The name is a hash of the text, so it means the same statement on every connection. The text casts its parameters,
+ * and the server takes their types from it: one that is null, and has no type then, does not make another statement.
+ * Calls with arrays that are null when no item has a value would have dozens.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -207,10 +207,11 @@ typedef struct {
     int  limits, rows;                    /* the numbers of their rounds */
     bool is_preparation[CALL_ROUNDS_MAX]; /* by the number of the round */
     bool is_prepared;                     /* a prepared statement is used */
-} Call;
+} StatementCall;
 
-/* One statement of the pipeline, prepared before if that is wanted and possible. Returns the number of its round; -1: not sent. */
-static int call_add(Conn *conn, Call *call, const char *sql, ConnParams params)
+/* One statement of the pipeline, prepared before if that is wanted and possible. Returns the number of its round; -1:
+ * not sent. */
+static int call_add(Conn *conn, StatementCall *call, const char *sql, ConnParams params)
 {
     bool            is_new   = false;
     const Prepared *prepared = params.prepare ? conn_prepared_find(conn, sql, &is_new) : NULL;
@@ -228,7 +229,7 @@ static int call_add(Conn *conn, Call *call, const char *sql, ConnParams params)
     return call->rounds++;
 }
 
-static bool call_send(Conn *conn, const char *sql, ConnParams params, Deadline deadline, Call *call)
+static bool call_send(Conn *conn, const char *sql, ConnParams params, Deadline deadline, StatementCall *call)
 {
     char              digits[16];
     const char *const limit = digits;
@@ -240,9 +241,10 @@ static bool call_send(Conn *conn, const char *sql, ConnParams params, Deadline d
            (call->rows = call_add(conn, call, sql, params)) >= 0 && PQpipelineSync(conn->native);
 }
 
-/* Results of a pipeline come in rounds, one per statement, each ended by a NULL; the sync comes last. An error after the rows is
- * the commit's own. */
-static ErrorCode call_receive(Conn *conn, const Call *call, Deadline deadline, PGresult **ret_result, Error *reterr)
+/* Results of a pipeline come in rounds, one per statement, each ended by a NULL; the sync comes last. An error after
+ * the rows is the commit's own. */
+static ErrorCode call_receive(Conn *conn, const StatementCall *call, Deadline deadline, PGresult **ret_result,
+                              Error *reterr)
 {
     scoped(PQclear) PGresult *rows  = NULL;
     ErrorCode                 code  = OK;
@@ -283,7 +285,7 @@ static ErrorCode call_receive(Conn *conn, const Call *call, Deadline deadline, P
     return code;
 }
 
-static ErrorCode call_once(Conn *conn, const char *sql, ConnParams params, Deadline deadline, Call *call,
+static ErrorCode call_once(Conn *conn, const char *sql, ConnParams params, Deadline deadline, StatementCall *call,
                            PGresult **ret_result, Error *reterr)
 {
     conn->prepared_pending = 0;
@@ -297,13 +299,13 @@ static ErrorCode call_once(Conn *conn, const char *sql, ConnParams params, Deadl
 static ErrorCode call_run(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
                           Error *reterr)
 {
-    Call      call  = {0};
-    Error     error = {0};
-    ErrorCode code  = call_once(conn, sql, params, deadline, &call, ret_result, &error);
+    StatementCall call  = {0};
+    Error         error = {0};
+    ErrorCode     code  = call_once(conn, sql, params, deadline, &call, ret_result, &error);
 
     if (code != OK && call.is_prepared && conn_is_good(conn) && conn_transaction(conn) == PQTRANS_IDLE &&
         conn_prepared_failed(conn, error.sqlstate))
-        return call_once(conn, sql, params, deadline, &(Call){0}, ret_result, reterr);
+        return call_once(conn, sql, params, deadline, &(StatementCall){0}, ret_result, reterr);
     if (code != OK && reterr)
         *reterr = error;
     return code;

@@ -22,8 +22,8 @@ static bool is_mark(const char *quote)
     return quote[1] && strchr("=:/]", quote[1]) && quote[2] == '"';
 }
 
-/* libpq quotes the text that it could not parse, which may be the password. Everything from the first quotation of that text to the
- * last quotation mark is replaced by "...", so a quotation mark in the password reveals nothing. */
+/* libpq quotes the text that it could not parse, which may be the password. Everything from the first quotation of that
+ * text to the last quotation mark is replaced by "...", so a quotation mark in the password reveals nothing. */
 static void quotes_mask(const char *message, char *ret_masked, size_t size)
 {
     const char *first = strchr(message, '"'), *last = strrchr(message, '"');
@@ -37,7 +37,8 @@ static void quotes_mask(const char *message, char *ret_masked, size_t size)
     ret_masked[strcspn(ret_masked, "\n")] = '\0';
 }
 
-/* Neither "keyword=value" nor a URL that libpq knows: it would miss a "=", which does not help a user who gave mysql:// or host:port. */
+/* Neither "keyword=value" nor a URL that libpq knows: it would miss a "=", which does not help a user who gave mysql://
+ * or host:port. */
 static bool is_foreign(const char *conninfo)
 {
     return conninfo[strcspn(conninfo, "= :")] == ':' &&
@@ -45,8 +46,8 @@ static bool is_foreign(const char *conninfo)
            strncmp(conninfo, "postgres://", strlen("postgres://")) != 0;
 }
 
-/* libpq says it when it connects, in a message that looks like an outage. What stands there may be a part of a password with a "/" in it, so
- * it is not shown. */
+/* libpq says it when it connects, in a message that looks like an outage. What stands there may be a part of a password
+ * with a "/" in it, so it is not shown. */
 static ErrorCode ports_check(const char *ports, Error *reterr)
 {
     char port[32], *end;

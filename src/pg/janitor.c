@@ -120,7 +120,8 @@ static void idle_check(Pool *pool)
     idle_close(pool);
 }
 
-/* Begin the one probe, if it is time. *ret_later: it is, but every slot is taken by checkouts from before the outage. */
+/* Begin the one probe, if it is time. *ret_later: it is, but every slot is taken by checkouts from before the
+ * outage. */
 static Checkout *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
@@ -140,7 +141,7 @@ static Checkout *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
     return slot;
 }
 
-static void probe_end(Checkout *slot, unsigned number, Conn *conn, const Error *error)
+static void janitor_probe_end(Checkout *slot, unsigned number, Conn *conn, const Error *error)
 {
     Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
@@ -185,7 +186,7 @@ static bool probe(Pool *pool)
         log_write(LOG_INFO, "pool", "breaker closed: the database answers again");
     else
         log_error(LOG_WARN, "pool", "breaker stays open: the probe failed", &error);
-    probe_end(slot, number, conn, &error);
+    janitor_probe_end(slot, number, conn, &error);
     return false;
 }
 
@@ -252,8 +253,8 @@ static bool suspect_ask(Pool *pool)
     return false;
 }
 
-/* Logged by the janitor, because the thread that opened the breaker holds the mutex. A database that never answered is reported by
- * the start that needed it. */
+/* Logged by the janitor, because the thread that opened the breaker holds the mutex. A database that never answered is
+ * reported by the start that needed it. */
 static void opening_log(Pool *pool)
 {
     Error error;

@@ -1,8 +1,8 @@
 /*
  * key_set.h - a set of hashed keys in fixed memory, by a few bits of each.
  *
- * It may claim a key that was not added, because another one has the same bits; it never misses one that was. {0} is empty.
- * Threads: the caller's lock.
+ * It may claim a key that was not added, because another one has the same bits; it never misses one that was. {0} is
+ * empty. Threads: the caller's lock.
  */
 #ifndef PG_KEY_SET_H
 #define PG_KEY_SET_H

@@ -5,7 +5,8 @@
  *     CONNECTED -> UP   [the notification that it sent to itself through the pool came back]
  *     UP -> CONNECTED   [one did not come back within PROBE_MS_MAX]     any -> DOWN [the connection died]
  *
- * It sends one every minute, whether the last one came back or not: a pooler may be put in between, or taken away, at any time.
+ * It sends one every minute, whether the last one came back or not: a pooler may be put in between, or taken away, at
+ * any time.
  */
 #include "pg/listen.h"
 

@@ -1,11 +1,14 @@
 /*
- * lock_calls.h - calls that may need a lock which another transaction holds: they wait for it without a thread of their own.
+ * lock_calls.h - calls that may need a lock which another transaction holds: they wait for it without a thread of their
+ * own.
  *
  *     QUEUED -> RUNNING -> DONE        it ended
- *     RUNNING -> DEFERRED -> RUNNING   its lock was not granted (55P03), so nothing was done: it is tried again until its deadline
+ *     RUNNING -> DEFERRED -> RUNNING   its lock was not granted (55P03), so nothing was done: it is tried again until
+ * its deadline
  *
  * Invariants
- *   1. on_done is called once for each call, without a lock held, on a thread that ran or expired it, or in lock_calls_submit().
+ *   1. on_done is called once for each call, without a lock held, on a thread that ran or expired it, or in
+ * lock_calls_submit().
  *   2. Deferred calls are tried again apart from the others and one at a time: all of them use one connection.
  *      First tries use at most a share of the pool's connections.
  *   3. A try waits for a lock for a short time only: that is its function's part (TxOptions.lock_ms).

@@ -1,9 +1,10 @@
 /*
- * migrate.c - read what the database holds, compare it with what the binary knows, do the next thing, until nothing is left.
+ * migrate.c - read what the database holds, compare it with what the binary knows, do the next thing, until nothing is
+ * left.
  *
- * Each step is a transaction that takes the lock and reads the state again, so it does not matter which process did the step before, or
- * whether the answer to its commit was lost. A database that is up to date is only read: a pod without the right to
- * create anything can start on it.
+ * Each step is a transaction that takes the lock and reads the state again, so it does not matter which process did the
+ * step before, or whether the answer to its commit was lost. A database that is up to date is only read: a pod without
+ * the right to create anything can start on it.
  */
 #include "pg/migrate.h"
 
@@ -62,23 +63,23 @@ typedef struct {
     Applied     *applied; /* by version */
     int          applied_count;
     const char  *definitions; /* their checksum; NULL: never applied */
-} State;
+} MigrationState;
 
 /* One transaction of migrate_run(), or the reading of migrate_check(). */
 typedef struct {
-    const Schema *schema;
-    State         state;
-    bool          locked;  /* the step has the lock */
-    bool          applied; /* a migration was applied */
-    bool          done;    /* nothing is left to do */
-    const char   *part;    /* the migration or definition that was begun last */
-    const char   *view;    /* that it replaces; NULL: none */
-} Step;
+    const Schema  *schema;
+    MigrationState state;
+    bool           locked;  /* the step has the lock */
+    bool           applied; /* a migration was applied */
+    bool           done;    /* nothing is left to do */
+    const char    *part;    /* the migration or definition that was begun last */
+    const char    *view;    /* that it replaces; NULL: none */
+} MigrationStep;
 
 /* ---- checksums ---- */
 
 /* Is it for this database, or does an extension do its work there? */
-static bool definition_is_wanted(const SqlDefinition *definition, const State *state)
+static bool definition_is_wanted(const SqlDefinition *definition, const MigrationState *state)
 {
     for (int i = 0; definition->unless_extension && i < state->extension_count; i++) {
         if (strcmp(definition->unless_extension, state->extensions[i]) == 0)
@@ -88,7 +89,7 @@ static bool definition_is_wanted(const SqlDefinition *definition, const State *s
 }
 
 /* Names and checksums with their NULs, so that moving a line from one file to the next is a change too. */
-static void definitions_checksum(const Schema *schema, const State *state, char *ret_checksum)
+static void definitions_checksum(const Schema *schema, const MigrationState *state, char *ret_checksum)
 {
     crypto_hash_sha256_state sum;
     unsigned char            hash[crypto_hash_sha256_BYTES];
@@ -108,11 +109,11 @@ static void definitions_checksum(const Schema *schema, const State *state, char 
 
 /* ---- what is there ---- */
 
-static ErrorCode state_read(Tx *tx, State *ret_state, Error *reterr)
+static ErrorCode state_read(Tx *tx, MigrationState *ret_state, Error *reterr)
 {
-    State state   = {0};
-    int   version = conn_server_version(tx->conn);
-    void *rows;
+    MigrationState state   = {0};
+    int            version = conn_server_version(tx->conn);
+    void          *rows;
 
     if (version < SERVER_VERSION_MIN)
         return fail(reterr, ERR_REFUSED, "database server has version %d.%d: pawl needs PostgreSQL %d or later",
@@ -135,7 +136,7 @@ static bool applied_is_other(const Applied *applied, const Migration *migration)
 }
 
 /* Is the database's history a beginning of ours? */
-static ErrorCode state_check(const State *state, const Schema *schema, Error *reterr)
+static ErrorCode state_check(const MigrationState *state, const Schema *schema, Error *reterr)
 {
     int newest = state->applied_count > 0 ? state->applied[state->applied_count - 1].version : 0;
 
@@ -159,7 +160,7 @@ static ErrorCode state_check(const State *state, const Schema *schema, Error *re
     return OK;
 }
 
-static bool definitions_are_current(const State *state, const Schema *schema)
+static bool definitions_are_current(const MigrationState *state, const Schema *schema)
 {
     char checksum[CHECKSUM_SIZE];
 
@@ -220,7 +221,7 @@ static ErrorCode definition_is_view_made(Tx *tx, const SqlDefinition *definition
     return OK;
 }
 
-static ErrorCode definition_apply(Tx *tx, const SqlDefinition *definition, Step *step, Error *reterr)
+static ErrorCode definition_apply(Tx *tx, const SqlDefinition *definition, MigrationStep *step, Error *reterr)
 {
     bool is_made;
 
@@ -236,7 +237,7 @@ static ErrorCode definition_apply(Tx *tx, const SqlDefinition *definition, Step 
     return code;
 }
 
-static ErrorCode definitions_apply(Tx *tx, const State *state, Step *step, Error *reterr)
+static ErrorCode definitions_apply(Tx *tx, const MigrationState *state, MigrationStep *step, Error *reterr)
 {
     const Schema *schema = step->schema;
     char          checksum[CHECKSUM_SIZE];
@@ -251,19 +252,19 @@ static ErrorCode definitions_apply(Tx *tx, const State *state, Step *step, Error
 
 static ErrorCode step_read(Tx *tx, void *context, Error *reterr)
 {
-    Step *step = context;
+    MigrationStep *step = context;
 
     return state_read(tx, &step->state, reterr);
 }
 
 static ErrorCode step_run(Tx *tx, void *context, Error *reterr)
 {
-    Step         *step   = context;
-    const Schema *schema = step->schema;
-    Site          site;
-    State         state;
+    MigrationStep *step   = context;
+    const Schema  *schema = step->schema;
+    Site           site;
+    MigrationState state;
 
-    *step = (Step){.schema = schema};
+    *step = (MigrationStep){.schema = schema};
     TRY(db_one(tx, sql_pg_migration_site, DB_NONE, &site_shape, &site, reterr));
     TRY(site_check(&site, reterr));
     TRY(site.has_table ? db_run(tx, sql_pg_migration_lock, DB_NONE, NULL, reterr) : site_prepare(tx, &site, reterr));
@@ -281,7 +282,8 @@ static ErrorCode step_run(Tx *tx, void *context, Error *reterr)
     return OK;
 }
 
-/* PostgreSQL says what cannot be changed, and not because of what: a view of a user stands in the way of a table's change. */
+/* PostgreSQL says what cannot be changed, and not because of what: a view of a user stands in the way of a table's
+ * change. */
 static void dependents_name(Pool *pool, Deadline deadline, Arena *arena, Error *error)
 {
     TxOptions   options = {.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true};
@@ -295,7 +297,7 @@ static void dependents_name(Pool *pool, Deadline deadline, Arena *arena, Error *
 }
 
 /* Has another process the lock? It has locked the table, or is creating it or its schema, or just has. */
-static bool lock_is_taken(const Step *step, const Error *error)
+static bool lock_is_taken(const MigrationStep *step, const Error *error)
 {
     static const char *const states[] = {"55P03", "42P06", "42P07", "23505"};
 
@@ -306,13 +308,13 @@ static bool lock_is_taken(const Step *step, const Error *error)
 }
 
 /* Has a transaction that is not a migration locked what the step changes? */
-static bool lock_is_held(const Step *step, const Error *error)
+static bool lock_is_held(const MigrationStep *step, const Error *error)
 {
     return step->locked && strcmp(error->sqlstate, "55P03") == 0;
 }
 
 /* Of several transactions with a lock the oldest one is named: others end by themselves. */
-static ErrorCode lock_fail(Pool *pool, Arena *arena, const Step *step, Error *reterr)
+static ErrorCode lock_fail(Pool *pool, Arena *arena, const MigrationStep *step, Error *reterr)
 {
     TxOptions   options = {.name = "migrate", .deadline = deadline_in_ms(HOLDER_MS), .arena = arena, .read_only = true};
     const char *holder  = NULL;
@@ -328,7 +330,7 @@ static ErrorCode lock_fail(Pool *pool, Arena *arena, const Step *step, Error *re
 }
 
 /* Another process has a lock: sleep a little, unless there is no time left for more. */
-static ErrorCode lock_wait(Pool *pool, Deadline deadline, Arena *arena, const Step *step, Error *reterr)
+static ErrorCode lock_wait(Pool *pool, Deadline deadline, Arena *arena, const MigrationStep *step, Error *reterr)
 {
     if (deadline_left_ms(deadline) <= LOCK_LEFT_MS)
         return lock_fail(pool, arena, step, reterr);
@@ -343,11 +345,11 @@ ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
     TxOptions                 options = {
                         .name = "migrate", .deadline = deadline, .arena = arena, .keyed = true, .lock_ms = LOCK_TRY_MS};
-    Step      step    = {.schema = schema};
-    Step      waited  = {0}; /* the last one that did not get a lock */
-    Error     error   = {0};
-    int       applied = 0;
-    ErrorCode code;
+    MigrationStep step    = {.schema = schema};
+    MigrationStep waited  = {0}; /* the last one that did not get a lock */
+    Error         error   = {0};
+    int           applied = 0;
+    ErrorCode     code;
 
     TRY(tx_run(pool, &(TxOptions){.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true},
                step_read, &step, reterr));
@@ -392,7 +394,7 @@ ErrorCode migrate_status(Pool *pool, const Schema *schema, Deadline deadline, Ar
                          int *ret_count, Error *reterr)
 {
     TxOptions        options = {.name = "migrate_status", .deadline = deadline, .arena = arena, .read_only = true};
-    Step             step    = {.schema = schema};
+    MigrationStep    step    = {.schema = schema};
     int              count = 0, next = 0;
     MigrationStatus *list;
 
@@ -420,8 +422,8 @@ ErrorCode migrate_status(Pool *pool, const Schema *schema, Deadline deadline, Ar
 ErrorCode migrate_check(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
-    TxOptions options = {.name = "migrate_check", .deadline = deadline, .arena = arena, .read_only = true};
-    Step      step    = {.schema = schema};
+    TxOptions     options = {.name = "migrate_check", .deadline = deadline, .arena = arena, .read_only = true};
+    MigrationStep step    = {.schema = schema};
 
     TRY(tx_run(pool, &options, step_read, &step, reterr));
     TRY(state_check(&step.state, schema, reterr));
@@ -436,10 +438,10 @@ ErrorCode migrate_check(Pool *pool, const Schema *schema, Deadline deadline, Err
 ErrorCode migrate_watch(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
-    TxOptions                 options = {.name     = "schema",
-                                         .deadline = deadline,
-                                         .arena    = arena,
-                                         .tries_max = 2, /* a restart leaves dead connections behind: the second one is fresh */
+    TxOptions                 options = {.name      = "schema",
+                                         .deadline  = deadline,
+                                         .arena     = arena,
+                                         .tries_max = 2, /* a restart leaves dead connections: the second one is new */
                                          .read_only = true,
                                          .prompt    = true};
     int64_t                   version;

@@ -2,16 +2,16 @@
  * migrate.h - brings the schema to the version this binary was built with.
  *
  * Migrations (tables, indexes, data) are numbered from 1 without gaps, embedded in the binary, applied one transaction
- * each under the lock of pawl.migration, and remembered there with the checksum of their text. Migration 1 is the tables
- * of a new database, sql/<module>/tables.sql together; sql/migrations/ has the later ones. Definitions (functions
- * and views, all `create or replace`) are the files of sql/<module>/ as they are now: they are applied together, in one
- * transaction, after the last migration, whenever their common checksum differs from the one remembered. So a function
- * has one text, not one per release. A definition that stands in for an extension is left out, and is not part of the
- * checksum, where that extension is installed; so its coming or going is noticed.
+ * each under the lock of pawl.migration, and remembered there with the checksum of their text. Migration 1 is the
+ * tables of a new database, sql/<module>/tables.sql together; sql/migrations/ has the later ones. Definitions
+ * (functions and views, all `create or replace`) are the files of sql/<module>/ as they are now: they are applied
+ * together, in one transaction, after the last migration, whenever their common checksum differs from the one
+ * remembered. So a function has one text, not one per release. A definition that stands in for an extension is left
+ * out, and is not part of the checksum, where that extension is installed; so its coming or going is noticed.
  *
- * Replacing a view, and most changes of tables, need a lock that waits for every transaction that has read them, and makes
- * all later ones wait. So a view that was made from the same text is left alone, and a transaction that does not get a lock
- * within LOCK_TRY_MS ends, with all that it has locked; it is run again until the deadline.
+ * Replacing a view, and most changes of tables, need a lock that waits for every transaction that has read them, and
+ * makes all later ones wait. So a view that was made from the same text is left alone, and a transaction that does not
+ * get a lock within LOCK_TRY_MS ends, with all that it has locked; it is run again until the deadline.
  *
  * A schema that is up to date is only read: then migrate_run() needs no lock and no more rights than a pod has.
  *
@@ -61,11 +61,11 @@ typedef struct {
 must_check ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *ret_applied, Error *reterr);
 must_check ErrorCode migrate_status(Pool *pool, const Schema *schema, Deadline deadline, Arena *arena,
                                     MigrationStatus **ret_list, int *ret_count, Error *reterr);
-/* One read: has a newer program migrated the database since this one started? Then ERR_CONFLICT, and pool_is_outdated() until a later call sees
- * that it is not so. Logged when it changes. */
+/* One read: has a newer program migrated the database since this one started? Then ERR_CONFLICT, and pool_is_outdated()
+ * until a later call sees that it is not so. Logged when it changes. */
 must_check ErrorCode migrate_watch(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr);
-/* Did a statement of this program's own fail because the schema is another program's, which has other functions and columns? Reads the schema only
- * if the error may be one of these; *ret_why says which side is older. */
+/* Did a statement of this program's own fail because the schema is another program's, which has other functions and
+ * columns? Reads the schema only if the error may be one of these; *ret_why says which side is older. */
 bool migrate_explains(Pool *pool, const Schema *schema, const Error *error, Error *ret_why);
 /* OK when the schema is exactly this binary's. ERR_CONFLICT says which side is older and what to do. */
 must_check ErrorCode migrate_check(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr);

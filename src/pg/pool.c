@@ -1,6 +1,6 @@
 /*
- * pool.c - life cycle, acquire, release and status of a pool; see pool.h. Slots and waiters: pool_slot.c. Connecting: pool_open.c.
- * Upkeep: janitor.c.
+ * pool.c - life cycle, acquire, release and status of a pool; see pool.h. Slots and waiters: pool_slot.c. Connecting:
+ * pool_open.c. Upkeep: janitor.c.
  */
 #include "pg/pool_internal.h"
 
@@ -279,7 +279,8 @@ void checkout_report(Checkout *checkout, ErrorCode code, const Error *error)
 {
     Pool *pool = checkout->pool;
 
-    /* An error from the server shows that it is up. So does a failure of the caller's own on a connection that is good. */
+    /* An error from the server shows that it is up. So does a failure of the caller's own on a connection that is
+     * good. */
     if (code == OK || !error_is_infrastructure(code, error->sqlstate) ||
         (!error->sqlstate[0] && conn_is_good(checkout->conn))) {
         checkout->answered = true;
@@ -290,7 +291,8 @@ void checkout_report(Checkout *checkout, ErrorCode code, const Error *error)
     if (is_lost_connection(error) || is_impatience(checkout, error))
         return;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
-    /* The statement may have waited for a lock or a standby on a server that is up: the janitor probes before silence opens the breaker. */
+    /* The statement may have waited for a lock or a standby on a server that is up: the janitor probes before silence
+     * opens the breaker. */
     if (error->code == ERR_TIMEOUT && breaker_is_near(&pool->breaker)) {
         pool->last_error = *error;
         pool->suspected  = true;

@@ -5,23 +5,25 @@
  *     OPENING  -> ACQUIRED  [it connected]                OPENING  -> FREE     [it did not]
  *     IDLE     -> ACQUIRED  [pool_acquire, newest first]  IDLE     -> CHECKED  [janitor: every 30 s `select 1`]
  *     CHECKED  -> IDLE      [it answered]                 CHECKED  -> FREE     [it did not: closed]
- *     ACQUIRED -> IDLE      [pool_release]                ACQUIRED -> ACQUIRED [pool_release: handed to the first waiter]
- *     ACQUIRED -> FREE      [pool_release: bad, old, of a former generation, or inside a transaction: closed]
- *     IDLE     -> FREE      [janitor: idle too long, too old; or the breaker opened: closed]
+ *     ACQUIRED -> IDLE      [pool_release]                ACQUIRED -> ACQUIRED [pool_release: handed to the first
+ * waiter] ACQUIRED -> FREE      [pool_release: bad, old, of a former generation, or inside a transaction: closed] IDLE
+ * -> FREE      [janitor: idle too long, too old; or the breaker opened: closed]
  *
  * Invariants
  *   1. acquired + idle + checked + opening <= size_max, always.
  *   2. An idle connection is outside any transaction.
  *   3. A checkout ends exactly once: by pool_release(), or by scoped(pool_release).
  *   4. Waiters are served in the order they came, urgent ones first. A slot that becomes free goes to the first of
- *      them: no waiter sleeps while a slot it could use lies idle. Ordinary callers leave size_reserved connections to urgent ones.
- *   5. While the breaker is not closed only the janitor connects, to probe, with a deadline of its own: an impatient caller
- *      cannot fail the probe, and recovery needs no traffic. Callers whose deadline comes after the next probe wait for
- *      it, a bounded number of them; the others are refused immediately with the last error and the time of the next probe.
- *   6. The breaker counts callers that could not connect, each once, however often it tried; statements that got no answer;
- *      and a server out of resources. Silence alone never opens it: before that the janitor asks the server itself, because a
- *      statement may wait for a lock or a standby. A lost connection alone is not counted: the next connect shows whether
- *      the server is gone. Nor is the silence met by a caller with less than a second left, nor a server that has no
+ *      them: no waiter sleeps while a slot it could use lies idle. Ordinary callers leave size_reserved connections to
+ * urgent ones.
+ *   5. While the breaker is not closed only the janitor connects, to probe, with a deadline of its own: an impatient
+ * caller cannot fail the probe, and recovery needs no traffic. Callers whose deadline comes after the next probe wait
+ * for it, a bounded number of them; the others are refused immediately with the last error and the time of the next
+ * probe.
+ *   6. The breaker counts callers that could not connect, each once, however often it tried; statements that got no
+ * answer; and a server out of resources. Silence alone never opens it: before that the janitor asks the server itself,
+ * because a statement may wait for a lock or a standby. A lost connection alone is not counted: the next connect shows
+ * whether the server is gone. Nor is the silence met by a caller with less than a second left, nor a server that has no
  *      connection to spare: then the caller waits for one of ours. Only an answered statement sets the count back.
  * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of an
  * acquired slot, and is never held across a round trip.
@@ -84,8 +86,8 @@ typedef enum {
     POOL_PROMPT = 4, /* waits for no probe: it can do without the database */
 } PoolWish;
 
-/* Wait until the deadline for a connection. ERR_BUSY: none became free. ERR_UNAVAILABLE: the breaker is open, or connecting
- * failed. ERR_REFUSED: the server said no. ERR_STOPPING: the pool is closing. */
+/* Wait until the deadline for a connection. ERR_BUSY: none became free. ERR_UNAVAILABLE: the breaker is open, or
+ * connecting failed. ERR_REFUSED: the server said no. ERR_STOPPING: the pool is closing. */
 must_check ErrorCode pool_acquire(Pool *pool, Deadline deadline, Checkout **ret_checkout, Error *reterr);
 /* The same with wishes, PoolWish bits. */
 must_check ErrorCode pool_acquire_as(Pool *pool, int wishes, Deadline deadline, Checkout **ret_checkout, Error *reterr);
@@ -95,7 +97,8 @@ Conn *checkout_conn(Checkout *checkout);
 /* Report how a statement on this checkout ended: feeds the breaker and decides whether the connection is kept. */
 void checkout_report(Checkout *checkout, ErrorCode code, const Error *error);
 
-/* Is the schema newer than this program? migrate_watch() finds out; then nothing is claimed, by workers or over HTTP. Returns what was set before. */
+/* Is the schema newer than this program? migrate_watch() finds out; then nothing is claimed, by workers or over HTTP.
+ * Returns what was set before. */
 bool pool_outdated_set(Pool *pool, bool is_outdated);
 bool pool_is_outdated(const Pool *pool);
 

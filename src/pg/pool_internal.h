@@ -1,8 +1,10 @@
 /*
- * pool_internal.h - what pool.c, pool_slot.c (slots and waiters), pool_open.c (connecting) and janitor.c (upkeep) share.
+ * pool_internal.h - what pool.c, pool_slot.c (slots and waiters), pool_open.c (connecting) and janitor.c (upkeep)
+ * share.
  *
- * A slot is what pool_acquire() hands out: a Checkout. The thread that moved a slot to OPENING, CHECKED or ACQUIRED owns it and its
- * connection until it gives it back with slot_offer(); so the mutex guards the lists and counts, and is not held during I/O.
+ * A slot is what pool_acquire() hands out: a Checkout. The thread that moved a slot to OPENING, CHECKED or ACQUIRED
+ * owns it and its connection until it gives it back with slot_offer(); so the mutex guards the lists and counts, and is
+ * not held during I/O.
  */
 #ifndef PG_POOL_INTERNAL_H
 #define PG_POOL_INTERNAL_H
@@ -82,8 +84,8 @@ void slot_offer(Checkout *slot);
 void slot_hold(Checkout *slot, bool urgent);
 void slot_let_go(Checkout *slot);
 bool ordinary_may_take(const Pool *pool);
-/* Wait in the queue until a slot is handed over; NULL: the deadline has passed, or *ret_refused. The mutex is released meanwhile. own: see
- * Waiter. */
+/* Wait in the queue until a slot is handed over; NULL: the deadline has passed, or *ret_refused. The mutex is released
+ * meanwhile. own: see Waiter. */
 Checkout *waiters_join(Pool *pool, Deadline deadline, int wishes, Checkout *own, ErrorCode *ret_refused);
 void      waiters_refuse(Pool *pool, ErrorCode code);
 /* Could the next probe succeed before the deadline? */
@@ -108,12 +110,12 @@ must_check ErrorCode slot_take(Pool *pool, int wishes, Deadline deadline, Checko
 
 /* The least time for a try to connect that says something about the server. */
 int pool_fair_ms(const Pool *pool);
-/* The slot is the caller's and OPENING: close the connection that it held, connect, and keep trying while that makes sense. *ret_slot:
- * this one, or another one that was handed over meanwhile, which may be OPENING too. */
+/* The slot is the caller's and OPENING: close the connection that it held, connect, and keep trying while that makes
+ * sense. *ret_slot: this one, or another one that was handed over meanwhile, which may be OPENING too. */
 must_check ErrorCode slot_open(Checkout *slot, int wishes, Deadline deadline, Checkout **ret_slot, Error *reterr);
 void                 slot_give_back(Checkout *slot);
-/* One try to connect a slot that is OPENING; then it is ACQUIRED. *ret_held: nothing was tried, because the breaker is not
- * closed. A failure is not noted: that is for the caller, once. */
+/* One try to connect a slot that is OPENING; then it is ACQUIRED. *ret_held: nothing was tried, because the breaker is
+ * not closed. A failure is not noted: that is for the caller, once. */
 must_check ErrorCode slot_connect(Checkout *slot, Deadline deadline, bool *ret_held, Error *reterr);
 
 ThreadBody janitor_run; /* context: the Pool */

@@ -1,5 +1,6 @@
 /*
- * pool_open.c - connecting a slot: tries until it is connected, until another slot is handed over, or until trying is of no use.
+ * pool_open.c - connecting a slot: tries until it is connected, until another slot is handed over, or until trying is
+ * of no use.
  */
 #include "pg/pool_internal.h"
 
@@ -16,8 +17,9 @@ int pool_fair_ms(const Pool *pool)
     return pool->options.connect_ms_max < FAIR_MS ? pool->options.connect_ms_max : FAIR_MS;
 }
 
-/* Before every try, because the breaker may have opened since the slot was handed over, or between two tries. A connection belongs to
- * the generation in which its connect began: one that succeeds just after the breaker opened proves nothing. */
+/* Before every try, because the breaker may have opened since the slot was handed over, or between two tries. A
+ * connection belongs to the generation in which its connect began: one that succeeds just after the breaker opened
+ * proves nothing. */
 static ErrorCode connect_begin(Checkout *slot, Error *reterr)
 {
     Pool                       *pool = slot->pool;
@@ -45,7 +47,8 @@ ErrorCode slot_connect(Checkout *slot, Deadline deadline, bool *ret_held, Error 
     }
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
-    /* Not yet a success for the breaker: a server that accepts connections and then stays silent would never open it. */
+    /* Not yet a success for the breaker: a server that accepts connections and then stays silent would never open
+     * it. */
     slot_fill(slot, conn);
     slot_move(slot, SLOT_ACQUIRED);
     pool_gauges(pool);
@@ -61,8 +64,8 @@ void slot_give_back(Checkout *slot)
     pool_gauges(pool);
 }
 
-/* The server has no connection left: until the next try, one of this pool may become free. Returns that one, and gives the slot
- * back; NULL: try again, or *ret_late. */
+/* The server has no connection left: until the next try, one of this pool may become free. Returns that one, and gives
+ * the slot back; NULL: try again, or *ret_late. */
 static Checkout *slot_swap(Checkout *slot, int tries, bool urgent, Deadline deadline, bool *ret_late)
 {
     Pool                       *pool = slot->pool;

@@ -1,7 +1,8 @@
 /*
  * pool_slot.c - the slots of a pool and the callers that wait for one. The mutex is held throughout.
  *
- * A slot that its owner no longer needs goes to the first waiter that may have it, otherwise into the idle or the free list.
+ * A slot that its owner no longer needs goes to the first waiter that may have it, otherwise into the idle or the free
+ * list.
  */
 #include "base/world.h"
 #include "pg/metric.h"

@@ -1,5 +1,6 @@
 /*
- * query.c - the calls that run a statement in a transaction; parameters are made in arg.c, rows become structs in row.c.
+ * query.c - the calls that run a statement in a transaction; parameters are made in arg.c, rows become structs in
+ * row.c.
  */
 #include "pg/query.h"
 

@@ -1,10 +1,10 @@
 /*
  * tally.h - sums of this process's counters, added to table pawl.tally for alerts about all processes together.
  *
- * The sums are those of all modules (base/module.h). A flush adds what was counted since the last flush that is known to be stored;
- * if nothing was, it sends no statement. A flush whose outcome is unknown is repeated under its number with the same
- * counts, so nothing is counted twice.
- * Threads: any; while one thread flushes, a flush by another returns OK without doing anything.
+ * The sums are those of all modules (base/module.h). A flush adds what was counted since the last flush that is known
+ * to be stored; if nothing was, it sends no statement. A flush whose outcome is unknown is repeated under its number
+ * with the same counts, so nothing is counted twice. Threads: any; while one thread flushes, a flush by another returns
+ * OK without doing anything.
  */
 #ifndef PG_TALLY_H
 #define PG_TALLY_H

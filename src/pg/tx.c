@@ -1,8 +1,8 @@
 /*
  * tx.c - run, judge, run again; see tx.h for the four verdicts.
  *
- * A try that ends in doubt leaves its mark: if no later try brings certainty, the answer is ERR_UNKNOWN, never a code that
- * claims nothing happened.
+ * A try that ends in doubt leaves its mark: if no later try brings certainty, the answer is ERR_UNKNOWN, never a code
+ * that claims nothing happened.
  */
 #include "pg/tx.h"
 
@@ -25,11 +25,11 @@ typedef struct {
     bool     own;      /* it failed by itself, on a connection that is well: not the database's doing */
     bool     doubt;    /* it may have committed */
     Deadline limit;    /* the server's time limit for its statements */
-} Try;
+} TxTry;
 
 /* What one try does: tx_run and db_call differ only in this. */
 typedef struct Work Work;
-typedef ErrorCode   WorkRun(Work *work, Tx *tx, Try *try, Error *reterr);
+typedef ErrorCode   WorkRun(Work *work, Tx *tx, TxTry *try, Error *reterr);
 struct Work {
     WorkRun       *run;
     TxBody        *body; /* tx_run */
@@ -41,7 +41,8 @@ struct Work {
     int            count;
 };
 
-/* Did the server say how it ended? Only an error of its own, on a connection that it keeps, proves that it rolled back. */
+/* Did the server say how it ended? Only an error of its own, on a connection that it keeps, proves that it rolled
+ * back. */
 static bool answer_is_lost(const Conn *conn, ErrorCode code, const Error *error)
 {
     if (code == ERR_UNKNOWN || conn_transaction(conn) == PQTRANS_UNKNOWN) /* a panic takes the connection with it */
@@ -55,13 +56,15 @@ static bool answer_is_lost(const Conn *conn, ErrorCode code, const Error *error)
 /* ---- a whole transaction ---- */
 
 /*
- * One round trip. Only `set local`: nothing outlives the transaction, and a pooler needs to know nothing. Pawl's own statements name the
- * schemas of what they use, and take operators and functions of PostgreSQL from nowhere else, whichever search_path the login has: that may
- * name a schema that others can write to. A transaction that runs code which is not pawl's keeps the login's.
- * - It says that it writes, because such code may set the defaults of its login. A standby does not support that, which means the same
- *   as 25006 there.
- * - Deferred triggers fire at the commit, under no statement_timeout, and a commit is never canceled. So the server looks whether the
- *   client is gone, which closes its socket at the deadline. It does not look while it waits for a standby: what is written stays so.
+ * One round trip. Only `set local`: nothing outlives the transaction, and a pooler needs to know nothing. Pawl's own
+ * statements name the schemas of what they use, and take operators and functions of PostgreSQL from nowhere else,
+ * whichever search_path the login has: that may name a schema that others can write to. A transaction that runs code
+ * which is not pawl's keeps the login's.
+ * - It says that it writes, because such code may set the defaults of its login. A standby does not support that, which
+ * means the same as 25006 there.
+ * - Deferred triggers fire at the commit, under no statement_timeout, and a commit is never canceled. So the server
+ * looks whether the client is gone, which closes its socket at the deadline. It does not look while it waits for a
+ * standby: what is written stays so.
  */
 static ErrorCode tx_begin(Tx *tx, const TxOptions *options, Error *reterr)
 {
@@ -101,7 +104,7 @@ static void tx_rollback(Tx *tx)
         conn_condemn(tx->conn);
 }
 
-static ErrorCode tx_commit(Tx *tx, Try *try, Error *reterr)
+static ErrorCode tx_commit(Tx *tx, TxTry *try, Error *reterr)
 {
     ErrorCode code;
 
@@ -123,7 +126,7 @@ static ErrorCode tx_commit(Tx *tx, Try *try, Error *reterr)
     return code;
 }
 
-static ErrorCode run_body(Work *work, Tx *tx, Try *try, Error *reterr)
+static ErrorCode run_body(Work *work, Tx *tx, TxTry *try, Error *reterr)
 {
     ErrorCode code = work->body(tx, work->context, reterr);
 
@@ -136,7 +139,7 @@ static ErrorCode run_body(Work *work, Tx *tx, Try *try, Error *reterr)
 
 /* ---- one statement, autocommit ---- */
 
-static ErrorCode run_statement(Work *work, Tx *tx, Try *try, Error *reterr)
+static ErrorCode run_statement(Work *work, Tx *tx, TxTry *try, Error *reterr)
 {
     ErrorCode code = db_many(tx, work->sql, work->args, work->shape, &work->rows, &work->count, reterr);
 
@@ -153,8 +156,9 @@ static ErrorCode statement_body(Tx *tx, void *context, Error *reterr)
 
 /* ---- the loop ---- */
 
-/* The server's limit ends a little before the deadline. What is sent later than that ends in doubt rather than in an answer. */
-static ErrorCode limit_begin(const TxOptions *options, Try *try, Error *reterr)
+/* The server's limit ends a little before the deadline. What is sent later than that ends in doubt rather than in an
+ * answer. */
+static ErrorCode limit_begin(const TxOptions *options, TxTry *try, Error *reterr)
 {
     if (!conn_has_time(options->deadline))
         return fail(reterr, ERR_TIMEOUT, "%s was not sent: its time is used up", options->name);
@@ -162,7 +166,7 @@ static ErrorCode limit_begin(const TxOptions *options, Try *try, Error *reterr)
     return OK;
 }
 
-static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool fresh, Try *try, Error *reterr)
+static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool fresh, TxTry *try, Error *reterr)
 {
     scoped(pool_release) Checkout *checkout = NULL;
     ErrorCode                      code     = OK;
@@ -190,7 +194,7 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
     return code;
 }
 
-static Verdict try_verdict(const Try *try, ErrorCode code)
+static Verdict try_verdict(const TxTry *try, ErrorCode code)
 {
     if (try->doubt)
         return VERDICT_RESOLVE;
@@ -221,7 +225,8 @@ static bool is_short_of_lock(const TxOptions *options, const Error *error)
     return (options->lock_once || options->lock_ms > 0) && strcmp(error->sqlstate, "55P03") == 0;
 }
 
-/* Every rollback is logged once. What the caller expects, a refusal or a lock that is held, is logged at a lower level. */
+/* Every rollback is logged once. What the caller expects, a refusal or a lock that is held, is logged at a lower
+ * level. */
 static void rollback_log(const TxOptions *options, int tries, ErrorCode code, const Error *error)
 {
     bool loud = error_http(code) >= 500 && !is_short_of_lock(options, error);
@@ -243,15 +248,17 @@ static ErrorCode work_end(const TxOptions *options, ErrorCode code, int tries, b
     return code;
 }
 
-/* Did the server end the last statement because the time of the whole request was used up? Then another try has none. */
-static bool time_is_used_up(const Try *try, const Error *error)
+/* Did the server end the last statement because the time of the whole request was used up? Then another try has
+ * none. */
+static bool time_is_used_up(const TxTry *try, const Error *error)
 {
     return (strcmp(error->sqlstate, "57014") == 0 || strcmp(error->sqlstate, "55P03") == 0) &&
            deadline_passed(try->limit);
 }
 
-/* Run again? A connection that could not be had is not asked for again: the pool has tried as often as it makes sense. */
-static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdict, const Error *error)
+/* Run again? A connection that could not be had is not asked for again: the pool has tried as often as it makes
+ * sense. */
+static bool work_goes_on(const TxOptions *options, const TxTry *try, Verdict verdict, const Error *error)
 {
     if (!try->acquired || verdict == VERDICT_FINAL || time_is_used_up(try, error))
         return false;
@@ -262,8 +269,8 @@ static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdi
     return verdict != VERDICT_RESOLVE || options->keyed || options->read_only;
 }
 
-/* Does a refusal come from work that has met the key? A failure of our own (memory, limits) says nothing about an earlier
- * commit, nor does a server that cannot run the statement at all: a missing function, no rights. */
+/* Does a refusal come from work that has met the key? A failure of our own (memory, limits) says nothing about an
+ * earlier commit, nor does a server that cannot run the statement at all: a missing function, no rights. */
 static bool is_evidence(ErrorCode code, const Error *error)
 {
     return error->sqlstate[0] && code != ERR_INTERNAL && code != ERR_DENIED && code != ERR_REFUSED;
@@ -271,10 +278,10 @@ static bool is_evidence(ErrorCode code, const Error *error)
 
 /*
  * Is the last try's end the end of the matter? A transaction in doubt had put its key before its commit was sent, so a
- * later try has waited for it and a refusal counts. A single statement in doubt may not even have begun: one that begins
- * after a later try was refused could still succeed. Then only success, which leaves the key behind, is certain.
+ * later try has waited for it and a refusal counts. A single statement in doubt may not even have begun: one that
+ * begins after a later try was refused could still succeed. Then only success, which leaves the key behind, is certain.
  */
-static bool work_is_settled(const Work *work, const Try *try, ErrorCode code, Verdict verdict, const Error *error)
+static bool work_is_settled(const Work *work, const TxTry *try, ErrorCode code, Verdict verdict, const Error *error)
 {
     return code == OK || (try->began && verdict == VERDICT_FINAL && work->run == run_body && is_evidence(code, error));
 }
@@ -289,7 +296,7 @@ static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Erro
     if (options->tries_max)
         policy.retries_max = options->tries_max - 1;
     for (int tries = 1;; tries++) {
-        Try       try     = {0};
+        TxTry     try     = {0};
         ErrorCode code    = work_try(pool, options, work, fresh, &try, &error);
         Verdict   verdict = try_verdict(&try, code);
 

@@ -38,7 +38,8 @@ typedef struct {
     bool        read_only; /* nothing to commit: a lost commit is simply run again */
     bool        prepare;   /* db_call(): the statement is a constant of the program and runs often: see ConnParams */
     bool is_foreign; /* the body runs code that is not pawl's: what it leaves in the session is removed at the end */
-    /* Set by the body when the connection was lost while code of others ran on it: it may be the cause, and is not run again. NULL: never. */
+    /* Set by the body when the connection was lost while code of others ran on it: it may be the cause, and is not run
+     * again. NULL: never. */
     const bool *is_suspect;
     bool        urgent; /* may use the pool's reserved connections: heartbeats */
     bool        prompt; /* refused immediately while the breaker is open: the caller can do without the database */

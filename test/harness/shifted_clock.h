@@ -1,8 +1,10 @@
 /*
- * shifted_clock.h - the real clock, which a test puts forward. Unlike the fake clock it runs, and is for tests with several threads.
+ * shifted_clock.h - the real clock, which a test puts forward. Unlike the fake clock it runs, and is for tests with
+ * several threads.
  *
- * A thread that waits until a moment is not woken when the clock passes it: what it waits for must happen, or the wait was begun later.
- * Declared before all that has threads, so that it is restored after them: scoped_shifted_clock int clock = shifted_clock_install();
+ * A thread that waits until a moment is not woken when the clock passes it: what it waits for must happen, or the wait
+ * was begun later. Declared before all that has threads, so that it is restored after them: scoped_shifted_clock int
+ * clock = shifted_clock_install();
  */
 #ifndef HARNESS_SHIFTED_CLOCK_H
 #define HARNESS_SHIFTED_CLOCK_H

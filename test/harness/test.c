@@ -117,8 +117,8 @@ static void filter_mark(const char *name)
         fclose(file);
 }
 
-/* A PAWL_TEST with a typing error must not look like a success. meson runs many programs with one PAWL_TEST, so there it is enough that
- * one of them matched, and cluster.sh judges. */
+/* A PAWL_TEST with a typing error must not look like a success. meson runs many programs with one PAWL_TEST, so there
+ * it is enough that one of them matched, and cluster.sh judges. */
 static int none_matched(const char *program)
 {
     const char *only = getenv("PAWL_TEST");

@@ -43,8 +43,8 @@ void test_register(const char *name, CMUnitTestFunction function);
 #define assert_code(code, expression) test_assert_code((code), (expression), &error, #expression, __FILE__, __LINE__)
 void test_assert_code(ErrorCode expected, ErrorCode actual, const Error *error, const char *what, const char *file,
                       int line);
-/* For how long this machine did not run a thread that was ready, in this test so far: what an upper bound of a time must add. A bound holds
- * on a busy machine then, and is as tight as before on one that is not. */
+/* For how long this machine did not run a thread that was ready, in this test so far: what an upper bound of a time
+ * must add. A bound holds on a busy machine then, and is as tight as before on one that is not. */
 int test_stalled_ms(void);
 /* Assert that a text contains another. */
 #define assert_contains(text, part) test_assert_contains((text), (part), __FILE__, __LINE__)
