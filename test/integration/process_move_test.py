@@ -60,7 +60,7 @@ def a_waiting_process_goes_on_with_the_version_it_was_moved_to():
         wait_until(lambda: cli(pawl, "show", moved)["waits_for"] == {"say": 2}, what="it waits by its new definition")
         assert shown["version"] == 2
         move, = (r for r in shown["responses"] if r["name"] == "$move")
-        assert (move["actor"], move["payload"]) == ("ann", {"from": 1, "to": 2, "reason": "packs now"}), move
+        assert (move["actor"], move["payload"]) == ("ann", {"from": 1, "to": 2, "reason": "packs now", "login": "postgres"}), move
         for one in (moved, moved, kept):
             assert pawl.run("process", "signal", one, "say", "{}").code == 0
         shown = wait_status(pawl, moved, "COMPLETED")

@@ -36,7 +36,8 @@ declare
 begin
   update pawl.fake_clock set at = at + interval '61 s';
   v_due := due();
-  perform pawl.attached_due(100, 1000);
+  while pawl.attached_due(100, 1000) = 0 loop -- a call ends after half a second, which a slow machine may need more than once
+  end loop;
   return v_due - due();
 end
 $$;
