@@ -213,7 +213,10 @@ TEST(prune_works_with_a_publication_for_all_tables)
     bus_settle(bus, claimed_one(bus), OUTCOME_COMPLETE, NULL, NULL);
     bus_send(bus, "mail", 1);
     bus_settle(bus, claimed_one(bus), OUTCOME_RETRY, NULL, "busy");
-    database_exec(bus->db, "update pawl.outcome set ended_at = now() - interval '31 days';"
+    /* As after weeks without a monitor: events of no week's partition, which are deleted row by row. */
+    database_exec(bus->db, "alter table pawl.event detach partition pawl.event_before;"
+                           "insert into pawl.event select * from pawl.event_before; drop table pawl.event_before;"
+                           "update pawl.outcome set ended_at = now() - interval '31 days';"
                            "update pawl.event set at = now() - interval '91 days'");
     database_exec(bus->db, "set client_min_messages = error; create publication everything for all tables");
     assert_int_equal(database_get_i64(bus->db, "select pawl.prune(100, '30 days', '90 days')"), 2);
