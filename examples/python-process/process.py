@@ -110,23 +110,37 @@ class Run:
         self.state, self.version = item["state"], item["version"]
         self.secret = item["secret"] or ""
         self.now_at, self.now_mono = moment(item["now"]), time.monotonic()
-        self.done, self.failures, self.order = {}, {}, {}
+        self.records_left = item["records_left"]
+        self.done, self.begun, self.unkept, self.failures, self.aside, self.order = {}, {}, {}, {}, {}, {}
         for step in item["steps"]:
-            if step["error"] is None:
-                self.done[step["step"]] = step
+            name = step["step"]
+            if step["aside"]:  # by an operator's retry from this step or an earlier one
+                self.aside[name] = max(step["aside"], self.aside.get(name, 0))
+                continue
+            if step["kind"] == "begin":
+                self.begun[name, step["attempt"]] = step
+            elif step["kind"] == "done":
+                self.unkept[name] = step["result"]
+            elif step["error"] is None:
+                self.done[name] = step
             else:
-                self.failures.setdefault(step["step"], []).append(step)
-            if step["input_hash"]:
-                self.order.setdefault(int(step["input_hash"].split(":")[0]), step)
-        self.responses = {}
+                self.failures.setdefault(name, []).append(step)
+            if step["call"] is not None:
+                self.order.setdefault(step["call"], step)
+        self.signals, self.replies, self.replaced, requests = {}, {}, {}, []
         for response in item["responses"]:
-            self.responses.setdefault(response["name"], []).append(response["payload"])
+            if response["kind"] == "cancel":
+                requests.append(response["payload"])
+            elif response["kind"] == "reply" and response.get("is_aside"):
+                self.replaced[response["name"]] = self.replaced.get(response["name"], 0) + 1
+            elif response["kind"] in ("signal", "reply"):
+                of = self.signals if response["kind"] == "signal" else self.replies
+                of.setdefault(response["name"], []).append(response["payload"])
         # What cancels it: an operator, or its deadline. The first request counts, so that every replay gives the same reason.
-        requests = self.responses.get("$cancel", [])
-        self.canceled = (DEADLINE if "deadline" in requests[0]["$cancel"] else CANCELED) if requests else None
+        self.canceled = (DEADLINE if "deadline" in requests[0] else CANCELED) if requests else None
         self.deadline = moment(item["deadline"]) if item.get("deadline") else None
         # Steps whose command or child has not ended, while it is being compensated; and those of them whose calls have failed.
-        self.open, self.awaited = set(item["open"] or []), []
+        self.open, self.awaited = {step["step"] for step in item["open"] or []}, []
         self.number, self.used, self.is_compensating = 0, {}, False
         self.calls = {}  # the number of each call so far, by its name
         # A process that was canceled, or whose deadline passed, fails at the call at which it learned of it, also when it is replayed.
@@ -146,7 +160,7 @@ class Run:
         self._done_unkept(name)
         while True:
             failures = self._failures(name)
-            if failures and failures[-1]["error"].startswith("refused: "):
+            if failures and failures[-1]["verdict"] == "refused":
                 raise Refused(failures[-1]["error"])
             if len(failures) >= attempts:
                 raise Failed(f"step {name}: {failures[-1]['error']}")
@@ -155,6 +169,8 @@ class Run:
                 if self.now() < due:
                     self._suspend(name, until=due, status="WAITING_FOR_RETRY")
             self._go_on()
+            if self.records_left <= 0 and not self.is_compensating:  # before it does something that cannot be recorded
+                raise Failed(f"step {name}: the process may record no more steps")
             record = self._try(name, body, mark)
             point("after the step")
             try:
@@ -162,13 +178,14 @@ class Run:
             except Exception as error:  # a result or patch that is too large, or no JSON
                 if "result" not in record:
                     raise
-                self._report({"record": {"step": name + ":done", "result": f"{type(error).__name__}: {error}"[:1000], "input_hash": mark}})
-                self.done[name + ":done"] = {"result": f"{type(error).__name__}: {error}"[:1000]}
+                self.unkept[name] = f"{type(error).__name__}: {error}"[:1000]
+                self._report({"record": {"step": name, "kind": "done", "result": self.unkept[name], **mark}})
                 self._done_unkept(name)
             point("after the record")
             if "result" in record:
                 return record["result"]
-            self.failures.setdefault(name, []).append({"error": record["error"], "ended_at": self.now().isoformat(), "reset": False})
+            self.failures.setdefault(name, []).append(
+                {"error": record["error"], "verdict": record["verdict"], "ended_at": self.now().isoformat(), "reset": False})
 
     def patch(self, name, body):
         """Merge body(state) into the state, once. If the state has changed since it was read, body is called again with the new one."""
@@ -176,7 +193,7 @@ class Run:
         if name in self.done:
             return
         self._go_on()
-        while self._report({"record": {"step": name, "input_hash": mark}, "patch": body(self.state),
+        while self._report({"record": {"step": name, **mark}, "patch": body(self.state),
                             "version": self.version})["verdict"] == "stale":
             pass
 
@@ -185,27 +202,26 @@ class Run:
         step = step or name
         mark = self._call(step, "wait", [name, count])
         used = self.used.get(name, 0)
+        if step in self.done and self.done[step]["verdict"] == "timed_out":
+            return None
         if step in self.done:
             self.used[name] = used + count
             return self.done[step]["result"]
-        if step + ":timeout" in self.done:
-            return None
         self._go_on()
-        come = self.responses.get(name, [])[used:used + count]
+        come = self.signals.get(name, [])[used:used + count]
         if len(come) == count:
             self.used[name] = used + count
             result = come[0] if count == 1 else come
-            self._report({"record": {"step": step, "result": result, "input_hash": mark}})
-            self.done[step] = {"result": result}
+            self._report({"record": {"step": step, "result": result, **mark}})
             return result
         due = self._begin(step, timeout, mark)
         if due and self.now() >= due:
             # Written only if no response has come meanwhile: each changes the version of the state.
-            verdict = self._report({"record": {"step": step + ":timeout", "input_hash": mark}, "patch": {}, "version": self.version})
+            verdict = self._report({"record": {"step": step, "verdict": "timed_out", **mark}, "patch": {}, "version": self.version})
             if verdict["verdict"] == "stale":
                 self._suspend(step, until=self.now())  # a response: begin again with it
             return None
-        return self._suspend(step, responses={name: used + count}, until=due)
+        return self._suspend(step, responses=[{"name": name, "count": used + count}], until=due)
 
     def sleep(self, name, seconds):
         mark = self._call(name, "sleep", seconds)
@@ -215,7 +231,7 @@ class Run:
         due = self._begin(name, seconds, mark)
         if self.now() < due:
             self._suspend(name, until=due)
-        self._report({"record": {"step": name, "input_hash": mark}})
+        self._report({"record": {"step": name, **mark}})
 
     def command(self, name, domain, type, payload=None):
         """Send a command and wait for its outcome: its result."""
@@ -231,8 +247,7 @@ class Run:
         if self.phase == "forward":
             self._suspend("compensating", until=self.now(), phase="compensating")  # begin again with what has come meanwhile
         if self.awaited:
-            self._suspend(self.awaited[0], status="WAITING_FOR_REPLY", responses={
-                "$reply." + name: len(self.responses.get("$reply." + name, [])) + 1 for name in self.awaited})
+            self._suspend(self.awaited[0], status="WAITING_FOR_REPLY", responses=[self._next_reply(name) for name in self.awaited])
         self.is_compensating = True
 
     def release(self):
@@ -245,21 +260,18 @@ class Run:
     # ---- how they work ----
 
     def _call(self, name, kind, input):
-        """Match this call with what is recorded at its place."""
-        if ":" in name:
-            raise ValueError(f"name of a call must have no \":\", which separates it from what is recorded of it, got \"{name}\"")
+        """Match this call with what is recorded at its place. Returns what its records have of it."""
         if name in self.calls:  # the record of that call would be taken for this one's
             raise Defect(f"step \"{name}\" is call {self.calls[name] + 1} and call {self.number + 1}: each call of a process must have a name of its own")
         self.calls[name] = self.number
         hashed = hashlib.sha256(json.dumps([kind, input], sort_keys=True).encode()).hexdigest()[:16]
-        mark = f"{self.number}:{kind}:{hashed}"
+        mark = {"call": self.number, "call_kind": kind, "input_hash": hashed}
         known = self.order.get(self.number)
         self.number += 1
         if known:
-            recorded = known["step"].split(":")[0]
-            if recorded != name:
-                raise HistoryDiffers(f"call {self.number} was step \"{recorded}\" when it was recorded, and is \"{name}\" now")
-            if known["input_hash"] != mark:
+            if known["step"] != name:
+                raise HistoryDiffers(f"call {self.number} was step \"{known['step']}\" when it was recorded, and is \"{name}\" now")
+            if known["call_kind"] != kind or known["input_hash"] != hashed:
                 raise HistoryDiffers(f"step \"{name}\" was recorded with another kind or input")
         return mark
 
@@ -276,36 +288,34 @@ class Run:
 
     def _try(self, name, body, mark):
         """One attempt: its record."""
-        record = {"step": name, "attempt": len(self.failures.get(name, [])) + 1, "input_hash": mark}
+        record = {"step": name, "attempt": len(self.failures.get(name, [])) + 1, **mark}
         began = time.monotonic()
         point("before the step")
         try:
             record["result"] = body(hashlib.sha256(f"{self.secret}{self.id}/{name}{self._aside(name)}".encode()).hexdigest())
         except Refused as refusal:
-            record["error"] = shortened(f"refused: {refusal}")
+            record["verdict"], record["error"] = "refused", shortened(f"refused: {refusal}")
         except Exception as error:  # the step's own failure: it is recorded, and tried again
-            record["error"] = shortened(f"{type(error).__name__}: {error}")
+            record["verdict"], record["error"] = "failed", shortened(f"{type(error).__name__}: {error}")
         return {**record, "took_s": time.monotonic() - began}
 
     def _done_unkept(self, name):
         """A step that has run, and whose result could not be recorded, is not run again."""
-        if name + ":done" in self.done:
-            raise Failed(f"step {name} has run, and its result cannot be recorded: {self.done[name + ':done']['result']}")
+        if name in self.unkept:
+            raise Failed(f"step {name} has run, and its result cannot be recorded: {self.unkept[name]}")
 
     def _aside(self, name):
-        """How often an operator had it retried from this step or an earlier one, for its key: what was recorded is then named NAME:goneN."""
-        numbers = [int(at[len(name) + 5:]) for at in (*self.done, *self.failures) if at.startswith(name + ":gone")]
-        return f"#{max(numbers)}" if numbers else ""
+        """For its key: which of an operator's retries has set this step aside last."""
+        return f"#{self.aside[name]}" if name in self.aside else ""
 
     def _begin(self, name, seconds, mark):
         """When a wait or a sleep ends; recorded when it begins."""
-        begun = name + ":begun"
-        if begun not in self.done:
+        if (name, 1) not in self.begun:
             until = (self.now() + timedelta(seconds=seconds)).isoformat() if seconds is not None else None
-            self._report({"record": {"step": begun, "result": until, "input_hash": mark}})
-            self.done[begun] = {"result": until}
+            self._report({"record": {"step": name, "kind": "begin", "result": until, **mark}})
+            self.begun[name, 1] = {"result": until}
             point("after a wait began")
-        until = self.done[begun]["result"]
+        until = self.begun[name, 1]["result"]
         return moment(until) if until else None
 
     def _send(self, name, domain, type, payload, is_process):
@@ -315,9 +325,9 @@ class Run:
         failures = self._failures(name)
         if failures:
             self._failed_while_open(name)
-            raise self._failure(name, failures[-1]["error"])
-        # What an operator's retry has set aside is named $gone: the next one has the next number, and its reply names it.
-        replies, number = self.responses.get("$reply." + name, []), 1 + len(self.responses.get("$gone." + name, []))
+            raise self._failure(name, failures[-1])
+        # After what an operator's retry has set aside, the next one has the next number, and its reply names it.
+        replies, number = self.replies.get(name, []), 1 + self.replaced.get(name, 0)
         come = [reply for reply in replies if reply.get("correlation_id") in (f"{name}#{number}", None)]
         if not come:
             try:
@@ -326,24 +336,27 @@ class Run:
                 self._failed_while_open(name)
                 raise
             # Its record says that the function has come to this call: a failure before it is handled, and no retry resets that.
-            self._suspend(name, responses={"$reply." + name: len(replies) + 1}, status="WAITING_FOR_REPLY", send={
+            self._suspend(name, responses=[self._next_reply(name)], status="WAITING_FOR_REPLY", send={
                 "step": name, "attempt": number, "domain": domain, "type": type, "payload": payload or {}, "process": is_process},
-                          record={"step": f"{name}:begun{number}", "input_hash": mark})
+                          record={"step": name, "kind": "begin", "attempt": number, **mark})
         outcome = come[0]
-        record = {"step": name, "attempt": len(self.failures.get(name, [])) + 1, "input_hash": mark}
+        record = {"step": name, "attempt": len(self.failures.get(name, [])) + 1, **mark}
         if outcome["status"] == "COMPLETED":
             record["result"] = outcome["result"]
         else:  # one that was canceled has decided nothing
-            refused = "" if outcome["status"] == "CANCELED" else "refused: "
-            record["error"] = shortened(f"{refused}{outcome['status']}: {outcome.get('error')}")
+            record["verdict"] = "final" if outcome["status"] == "CANCELED" else "refused"
+            record["error"] = shortened(f"{outcome['status']}: {outcome.get('error')}")
         self._report({"record": record})
         if "error" in record:
-            raise self._failure(name, record["error"])
+            raise self._failure(name, record)
         return record["result"]
 
-    def _failure(self, name, error):
+    def _failure(self, name, failure):
         """A refusal is recorded as such, for the next replay."""
-        return (Refused if error.startswith("refused: ") else Failed)(f"step {name}: {error}")
+        return (Refused if failure["verdict"] == "refused" else Failed)(f"step {name}: {failure['error']}")
+
+    def _next_reply(self, name):
+        return {"kind": "reply", "name": name, "count": len(self.replies.get(name, [])) + 1}
 
     def _failed_while_open(self, name):
         if name in self.open and not self.is_compensating:
@@ -353,7 +366,7 @@ class Run:
         """Write it. Nothing is done after a report that was not written."""
         body, pause = {"items": [{"process_id": self.id, "lease": self.lease, **part}]}, 0.01
         while (verdict := self.api.post(self.path + "/report", body)["items"][0])["verdict"] == "busy":
-            time.sleep(pause)  # another transaction has the process locked
+            time.sleep(pause)  # the database is locked, slow or away: the same report is written later
             pause = min(2 * pause, 1)
         if verdict["canceled"] and not self.canceled:  # the next activation reads by whom
             self.canceled = DEADLINE if self.deadline and self.now() >= self.deadline else CANCELED
@@ -362,12 +375,13 @@ class Run:
         if verdict["verdict"] in ("refused", "too_large"):
             raise RuntimeError(verdict.get("error", verdict["verdict"]))
         self.state, self.version = verdict.get("state", self.state), verdict.get("version", self.version)
+        self.records_left -= "record" in part
         return verdict
 
     def _suspend(self, step, responses=None, until=None, status="WAITING_FOR_ASYNC", **parts):
         wait = {"step": step, "status": status}
         if responses:
-            wait["responses"] = [{"name": name, "count": count} for name, count in responses.items()]
+            wait["responses"] = responses
         if until:
             wait["until"] = until.isoformat()
         point("before it is suspended")

@@ -36,6 +36,14 @@ as $$
   select pawl.process_target_id(p_target)
 $$;
 
+-- What of that command gets them, for people.
+create or replace function pawl.reserved_target_step (p_target text)
+  returns text
+  language sql stable
+as $$
+  select pawl.process_target_step(p_target)
+$$;
+
 -- The status of a command that has ended, as its reply has it.
 create or replace function pawl.reply_status (p_id bigint, p_status text)
   returns text

@@ -39,6 +39,7 @@ as $$
     'result', pawl.json_shown(o.result),
     'error', case when o.id is null then pawl.command_error(c.id) else o.error end,
     'reply_to', c.reply_to,
+    'reply_step', pawl.reserved_target_step(c.reply_to),
     'reply_process_id', (select q.command_id from pawl.command q where q.id = pawl.reserved_target_id(c.reply_to)),
     'correlation_id', c.correlation_id,
     'batch_id', b.batch_id,

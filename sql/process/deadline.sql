@@ -3,7 +3,7 @@
 -- What requeues commands decides (pawl.attached_due), so it needs no worker of the type. Actions:
 --   fail          ends the process as FAILED
 --   troubleshoot  moves it to the troubleshooting queue
---   compensate    has it compensated, as an operator's cancellation does: by the response "$cancel", of the key "deadline". A process that
+--   compensate    has it compensated, as an operator's cancellation does: by a response of the kind cancel, of the key "deadline". A process that
 --                 waits is queued, one that runs learns of it with its next write. One that has not begun ends as COMPENSATED at once.
 --
 -- Invariants
@@ -146,18 +146,19 @@ $$;
 
 -- ---- when it passes ----
 
--- What the audit has of the decision, but for that to compensate what has begun: that is the response "$cancel".
+-- What the audit has of the decision, but for that to compensate what has begun: that is a response of the kind cancel.
 create or replace function pawl.process_deadline_note (p_id bigint, p_action text, p_now timestamptz)
   returns void
   language plpgsql
 as $$
 begin
-  insert into pawl.process_response (id, name, key, number, payload, at, met)
-  select p.id, '$deadline', 'deadline', nextval('pawl.response_seq'),
-         jsonb_build_object('action', p_action, 'deadline', pawl.iso(p.deadline)), p_now, case when p.wait is not null then p.step end
+  insert into pawl.process_response (id, kind, name, key, number, payload, at, met)
+  select p.id, 'deadline', '', 'deadline', nextval('pawl.response_seq'),
+         jsonb_build_object('action', p_action, 'deadline', pawl.iso(p.deadline)), p_now,
+         case when p.wait is not null then pawl.record_text(p.step, p.item, p.undo) end
   from pawl.process p
-  where p.id = p_id and not exists (select from pawl.process_response r where r.id = p_id and r.name = '$cancel' and r.key = 'deadline')
-  on conflict (id, name, key) do nothing; -- decided before, by a clock that was ahead
+  where p.id = p_id and not exists (select from pawl.process_cancellations(p_id) c where c.key = 'deadline')
+  on conflict do nothing; -- decided before, by a clock that was ahead
 end
 $$;
 
@@ -211,11 +212,10 @@ begin
     raise exception 'process number % has just ended', p_id using errcode = '55P03';
   end if;
   perform from pawl.process_respond(
-    array[p_id], array['$cancel'], array['deadline'],
-    array[(select jsonb_build_object('$cancel', jsonb_build_object(
-                    'action', 'compensate', 'deadline', pawl.iso(p.deadline), 'reason', pawl.deadline_error()))
+    array[p_id], array[''], array['deadline'],
+    array[(select jsonb_build_object('action', 'compensate', 'deadline', pawl.iso(p.deadline), 'reason', pawl.deadline_error())
            from pawl.process p where p.id = p_id)],
-    null, p_merge => false);
+    null, 'cancel');
 end
 $$;
 

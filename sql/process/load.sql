@@ -51,28 +51,26 @@ create or replace function pawl.process_open (p_id bigint)
 as $$
 begin
   return (
-    select coalesce(jsonb_agg(distinct c.record), '[]')
+    select coalesce(jsonb_agg(distinct jsonb_build_object('step', s.step, 'item', s.item, 'undo', s.undo, 'aside', s.aside)), '[]')
     from pawl.process_sent s
-    cross join lateral (
-      select c.command_id::text as key, pawl.process_target_record(c.reply_to) as record
-      from pawl.command c where c.id = s.sent_id limit 1) c
+    cross join lateral (select c.command_id::text as key from pawl.command c where c.id = s.sent_id limit 1) c
     left join lateral (select o.status from pawl.outcome o where o.id = s.sent_id limit 1) o on true
     where s.id = p_id and (o.status is null or o.status = 'COMPLETED' and not exists (
-      select from pawl.process_response r where r.id = p_id and r.name in ('$reply.' || c.record, '$gone.' || c.record) and r.key = c.key)));
+      select from pawl.process_response r where r.id = p_id and r.kind = 'reply' and r.name = s.step and r.item = s.item and r.key = c.key)));
 end
 $$;
 
 -- A row per process, by number, for those that hold its lease: of one whose token is not that of the lease, there is no row, because state and secret are
 -- for the worker that runs it. deadline_action: null if there is no deadline. steps: successful and failed attempts in the order in which they were recorded. responses: in the order
--- of arrival, without the replies that a step has recorded as its result, and without the payloads of replies that a retry has set aside
--- ("$gone.STEP"): {"total": of all, "items": [...], "open": of a process that is being compensated, the records whose commands or children have not
+-- of arrival, without the replies that a step has recorded as its result, and without the payloads of replies that a retry has set
+-- aside: {"total": of all, "items": [...], "open": of a process that is being compensated, the steps whose commands or children have not
 -- ended, or have completed and their reply has not come, "sent": sorted, the ids of those that have not ended; null: none}. A result that is
 -- too large to be read, which an earlier version has stored, is left out, so that the process can be compensated. p_bytes_max: no row follows one
 -- with which the sizes of those returned reach this sum, and that one is_last; 0: no limit. A state that is compressed counts as its text, because
 -- nothing else says how large it is. In PL/pgSQL, because a function in SQL is planned at each call.
 create or replace function pawl.process_load (p_ids bigint[], p_tokens bigint[], p_bytes_max bigint)
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
-                 secret uuid, steps jsonb, responses jsonb, is_last boolean, deadline_action text)
+                 secret uuid, steps jsonb, responses jsonb, is_last boolean, deadline_action text, reason text)
   language plpgsql stable security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
@@ -82,23 +80,28 @@ declare
   v_sum bigint := 0;
 begin
   perform pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QP001');
-  for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, deadline_action, v_bytes in
+  for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, deadline_action, reason, v_bytes in
     select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses,
-           case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end,
+           case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end, p.reason,
            case when pg_column_compression(p.state) is null then pg_column_size(p.state) else octet_length(p.state::text) end
              + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0)
     from unnest(p_ids, p_tokens) u (id, token)
     cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
     cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
     left join lateral (
-      select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result), 'error', s.error,
-                                          'input_hash', s.input_hash, 'is_reset', s.is_reset, 'ended_us', pawl.micros(s.ended_at)) order by s.number, s.ended_at, s.name, s.attempt) as steps
+      select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+               'step', s.step, 'item', nullif(s.item, '{}'), 'undo', nullif(s.undo, false), 'kind', nullif(s.kind, 'step'), 'aside', nullif(s.aside, 0),
+               'attempt', s.attempt, 'verdict', s.verdict, 'retry_us', pawl.micros(s.retry_at), 'taken', s.taken, 'call', s.call, 'call_kind', s.call_kind,
+               'input_hash', s.input_hash, 'error', s.error, 'is_reset', s.is_reset, 'ended_us', pawl.micros(s.ended_at)))
+               || case when s.result is null then '{}' else jsonb_build_object('result', pawl.json_shown(s.result)) end order by s.number) as steps
       from pawl.process_step s where s.id = u.id) s on true
     left join lateral (
       select jsonb_build_object(
                'total', count(*),
                'items', coalesce(
-                 jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', case when r.name not like '$gone.%' then r.payload end)
+                 jsonb_agg(jsonb_build_object('kind', r.kind, 'name', r.name, 'key', r.key, 'payload', case when not r.is_aside then r.payload end)
+                             || case when r.item = '{}' and not r.undo and not r.is_aside then '{}'
+                                     else jsonb_build_object('item', r.item, 'undo', r.undo, 'aside', r.aside, 'is_aside', r.is_aside) end
                            order by r.number) filter (where n.is_needed), '[]'),
                'open', case when p.phase = 'compensating' then pawl.process_open(p.id) end,
                'sent', case when count(*) > 0 or p.wait is not null then ( -- not in its first activation
@@ -108,8 +111,9 @@ begin
                  where s.id = p.id and not exists (select from pawl.outcome o where o.id = s.sent_id)) end) as responses
       from pawl.process_response r
       cross join lateral (
-        select r.name not like '$reply.%' or not exists (
-          select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is null) as is_needed) n
+        select r.kind <> 'reply' or r.is_aside or not exists (
+          select from pawl.process_step s
+          where s.id = r.id and s.step = r.name and s.item = r.item and s.undo = r.undo and s.kind = 'step' and s.aside = r.aside and s.error is null) as is_needed) n
       where r.id = u.id) r on true
     order by p.id
   loop
@@ -121,10 +125,10 @@ begin
 end
 $$;
 
--- Of processes, in the order of the ids, which may be repeated: how many records each has, counted up to p_max, whether it is being compensated, and the
--- value that ids of what it sends are derived from; that one only for those that hold its lease.
-create or replace function pawl.process_counted (p_ids bigint[], p_tokens bigint[], p_max integer)
-  returns table (secret uuid, value bigint, is_compensating boolean)
+-- Of processes, in the order of the ids, which may be repeated: how many records each has, counted up to p_max, whether it has this record, whether it is
+-- being compensated, and the value that ids of what it sends are derived from; that one only for those that hold its lease.
+create or replace function pawl.process_counted (p_ids bigint[], p_tokens bigint[], p_records jsonb[], p_max integer)
+  returns table (secret uuid, value bigint, is_known boolean, is_compensating boolean)
   language plpgsql stable security definer set search_path = pawl, pg_temp
   set plan = ordered_cached
 as $$
@@ -141,8 +145,13 @@ begin
       left join lateral (select p.secret, p.phase from pawl.process p where p.id = d.id limit 1) p on true
     )
     select case when exists (select from pawl.lease l where l.id = u.id and l.token = u.token) then c.secret end, c.value,
+           c.value >= p_max / 2 and exists ( -- only there it makes a difference
+             select from pawl.record_read(u.record) r
+             join pawl.process_step s on s.id = u.id and s.step = r.step and s.item = r.item and s.undo = r.undo and s.kind = r.kind
+               and s.aside = r.aside and s.attempt = r.attempt
+             where u.record is not null),
            c.is_compensating is true
-    from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+    from unnest(p_ids, p_tokens, p_records) with ordinality u (id, token, record, ord)
     join counted c on c.id = u.id
     order by u.ord;
 end

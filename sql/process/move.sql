@@ -54,51 +54,39 @@ as $$
   from step s
 $$;
 
--- What a process has sent and what has no outcome that was set aside, by the name of the record.
-create or replace function pawl.process_sent_records (p_id bigint)
-  returns setof text
-  language sql stable
-as $$
-  select pawl.process_target_record(c.reply_to)
-  from pawl.process_sent s
-  cross join lateral (select c.command_id, c.reply_to from pawl.command c where c.id = s.sent_id limit 1) c
-  where s.id = p_id and not exists (
-    select from pawl.process_response r
-    where r.id = p_id and r.name = '$gone.' || pawl.process_target_record(c.reply_to) and r.key = c.command_id::text)
-$$;
-
--- How far a process is: its records by step and indices ("send[3]": send, [3]); a step inside a parallel or each stands for that one, too. is_sent,
--- is_undo_sent: its command or child, or that of its compensation, has been sent, and no outcome of it is recorded. used: it has ended and used up responses.
+-- How far a process is: its records by step and item; a step inside a parallel or each stands for that one, too. is_sent, is_undo_sent: its command or
+-- child, or that of its compensation, has been sent, and no outcome of it is recorded. used: it has ended and used up responses.
 create or replace function pawl.process_progress (p_id bigint, p_source jsonb)
-  returns table (name text, indices text, is_done boolean, is_true boolean, is_compensation boolean, is_sent boolean, is_undo_sent boolean, used boolean)
+  returns table (name text, item integer[], is_done boolean, is_true boolean, is_compensation boolean, is_sent boolean, is_undo_sent boolean, used boolean)
   language sql stable
 as $$
   with recursive step as materialized (select * from pawl.definition_steps(p_source)),
-  known (name, indices, is_done, is_true, is_compensation, is_sent, is_undo_sent, used) as (
-    select r.name, r.indices, bool_or(r.is_done), bool_or(r.is_done and r.result = 'true'), bool_or(r.is_compensation),
+  known (name, item, is_done, is_true, is_compensation, is_sent, is_undo_sent, used) as (
+    select r.step, r.item, bool_or(r.is_done), bool_or(r.is_done and r.result = 'true'), bool_or(r.undo),
            bool_or(r.is_sent) and not bool_or(r.is_done), bool_or(r.is_undo_sent) and not bool_or(r.is_undone), bool_or(r.is_done and not r.is_late)
     from (
-      select substring(s.name from '^~?([^:~[]+)') as name, coalesce(substring(s.name from '(\[[0-9\[\]]*\])'), '') as indices,
-             s.error is null and s.name !~ '[:~]' as is_done, s.result, s.name like '~%' as is_compensation, false as is_sent, false as is_undo_sent,
-             s.error is null and s.name ~ '^~[^:]+$' as is_undone, s.input_hash is not distinct from 'timeout' as is_late
-      from pawl.process_step s where s.id = p_id and s.name !~ ':gone[0-9]+$'
+      select s.step, s.item, s.error is null and s.kind = 'step' and not s.undo as is_done, s.result, s.undo, false as is_sent, false as is_undo_sent,
+             s.error is null and s.kind = 'step' and s.undo as is_undone, s.verdict = 'timed_out' as is_late
+      from pawl.process_step s where s.id = p_id and s.aside = 0
       union all
-      select substring(t.record from '^~?([^:~[]+)'), coalesce(substring(t.record from '(\[[0-9\[\]]*\])'), ''),
-             false, null, t.record like '~%', t.record not like '~%', t.record like '~%', false, false
-      from pawl.process_sent_records(p_id) t (record)) r
-    where r.name is not null
-    group by r.name, r.indices
-  ), recorded (name, indices, is_done, is_true, is_compensation, is_sent, is_undo_sent, used) as (
+      select s.step, s.item, false, null, s.undo, not s.undo, s.undo, false, false
+      from pawl.process_sent s
+      cross join lateral (select c.command_id::text as key from pawl.command c where c.id = s.sent_id limit 1) c
+      where s.id = p_id and not exists (
+        select from pawl.process_response r
+        where r.id = p_id and r.kind = 'reply' and r.name = s.step and r.item = s.item and r.key = c.key and r.is_aside)) r
+    group by r.step, r.item
+  ), recorded (name, item, is_done, is_true, is_compensation, is_sent, is_undo_sent, used) as (
     select * from known
     union
-    select o.parent, coalesce(substring(r.indices from '^((\[[0-9]+\]){' || u.depth || '})'), ''), false, false, false, false, false, false
+    select o.parent, r.item[1:u.depth], false, false, false, false, false, false
     from recorded r
     join step o on o.name = r.name
     join step u on u.name = o.parent
     where not exists (select from known k where k.name = o.parent)
   )
-  select r.name, r.indices, bool_or(r.is_done), bool_or(r.is_true), bool_or(r.is_compensation), bool_or(r.is_sent), bool_or(r.is_undo_sent), bool_or(r.used)
-  from recorded r group by r.name, r.indices
+  select r.name, r.item, bool_or(r.is_done), bool_or(r.is_true), bool_or(r.is_compensation), bool_or(r.is_sent), bool_or(r.is_undo_sent), bool_or(r.used)
+  from recorded r group by r.name, r.item
 $$;
 
 -- A step that was set aside after it had acted, and that only the older definition compensates: what it did would not be compensated. null: there is none.
@@ -111,7 +99,7 @@ as $$
   left join pawl.definition_steps(p_new) n on n.name = o.name and n.depth = o.depth
   where o.is_compensated and n.is_compensated is not true and exists (
     select from pawl.process_step s
-    where s.id = p_id and s.error is null and s.name ~ ':gone[0-9]+$' and substring(s.name from '^([^:~[]+)') = o.name)
+    where s.id = p_id and s.error is null and s.aside > 0 and not s.undo and s.step = o.name)
   order by o.list, o.place
   limit 1
 $$;
@@ -119,14 +107,14 @@ $$;
 -- The steps that a process has recorded, as they are in both definitions; new_name null: the newer one has no such step. goes_to: the position at which
 -- a "when" goes on, as it was decided.
 create or replace function pawl.process_compared (p_id bigint, p_old jsonb, p_new jsonb)
-  returns table (name text, indices text, is_done boolean, is_compensation boolean, is_sent boolean, is_undo_sent boolean, used boolean, goes_to integer,
+  returns table (name text, item integer[], is_done boolean, is_compensation boolean, is_sent boolean, is_undo_sent boolean, used boolean, goes_to integer,
                  list text, old_place integer, old_kind text, old_depth integer, old_response text, old_compensated boolean, old_responses bigint,
                  old_sleeps text, old_sends text, old_undo_sends text,
                  new_name text, new_list text, new_place integer, new_kind text, new_depth integer, new_response text, new_compensated boolean,
                  new_responses bigint, new_sleeps text, new_sends text, new_undo_sends text)
   language sql stable
 as $$
-  select r.name, r.indices, r.is_done, r.is_compensation, r.is_sent, r.is_undo_sent, r.used, case when r.is_true then n.then_at else n.else_at end,
+  select r.name, r.item, r.is_done, r.is_compensation, r.is_sent, r.is_undo_sent, r.used, case when r.is_true then n.then_at else n.else_at end,
          o.list, o.place, o.kind, o.depth, o.response, o.is_compensated, o.responses, o.sleeps, o.sends, o.undo_sends,
          n.name, n.list, n.place, n.kind, n.depth, n.response, n.is_compensated, n.responses, n.sleeps, n.sends, n.undo_sends
   from pawl.process_progress(p_id, p_old) r
@@ -164,26 +152,26 @@ as $$
           'has sent ' || coalesce(p.old_undo_sends, 'nothing') || ' for its compensation, and would send ' || coalesce(p.new_undo_sends, 'nothing')
         when p.old_compensated and not p.new_compensated and (
                p.is_done or p.is_sent or p.is_compensation or exists (select from pawl.process c where c.id = p_id and c.phase <> 'forward')
-               or exists (select from pawl.process_step s where s.id = p_id and s.name = p.name || p.indices || ':done')) then
+               or exists (select from pawl.process_step s where s.id = p_id and s.step = p.name and s.item = p.item and not s.undo and s.kind = 'done' and s.aside = 0)) then
           'has no compensation for what it did'
         else coalesce(
           (select 'comes before "' || q.name || '"' from placed q
-           where q.list = p.list and q.indices = p.indices and q.old_place < p.old_place and q.new_place > p.new_place
+           where q.list = p.list and q.item = p.item and q.old_place < p.old_place and q.new_place > p.new_place
            order by q.old_place limit 1),
           (select 'is passed over by "' || q.name || '"' from placed q
-           where q.list = p.list and q.indices = p.indices and q.new_kind = 'when' and q.is_done
+           where q.list = p.list and q.item = p.item and q.new_kind = 'when' and q.is_done
              and q.new_place < p.new_place and p.new_place < q.goes_to
            order by q.new_place limit 1),
           (select 'comes after "' || n.name || '", which has not run' from new n
            where n.list = p.new_list and n.place < p.new_place
-             and not exists (select from placed q where q.name = n.name and q.indices = p.indices)
+             and not exists (select from placed q where q.name = n.name and q.item = p.item)
              and not exists (
                select from placed q
-               where q.list = p.list and q.indices = p.indices and q.new_kind = 'when' and q.is_done
+               where q.list = p.list and q.item = p.item and q.new_kind = 'when' and q.is_done
                  and q.new_place < n.place and n.place < q.goes_to)
            order by n.place limit 1)) end as why) w
     where w.why is not null
-    order by p.list, p.old_place, p.indices
+    order by p.list, p.old_place, p.item
     limit 1), pawl.process_aside_differs(p_id, p_old, p_new))
 $$;
 
@@ -199,8 +187,9 @@ declare
 begin
   update pawl.process p set definition_id = p_definition_id where p.id = p_id;
   perform from pawl.process_respond(
-    array[p_id], array['$move'], array[p_to::text],
-    array[jsonb_strip_nulls(jsonb_build_object('from', p_from, 'to', p_to)) || coalesce(pawl.decision_details(v_operator, p_reason), '{}')], v_operator, p_merge => false);
+    array[p_id], array[''], array[p_to::text],
+    array[jsonb_strip_nulls(jsonb_build_object('from', p_from, 'to', p_to)) || coalesce(pawl.decision_details(v_operator, p_reason), '{}')],
+    v_operator, 'move');
   v_resumed := pawl.process_resume(array(select w.id from pawl.process w where w.id = p_id and w.wait is not null));
   update pawl.process p set wait = null, waits = null where p.id = any (v_resumed);
 end
@@ -221,7 +210,7 @@ begin
 end
 $$;
 
--- Move processes to this version of their definition. Who did it and why is a response "$move", one per version, which resumes nothing by
+-- Move processes to this version of their definition. Who did it and why is a response of the kind move, one per version, which resumes nothing by
 -- itself. verdict: MOVED (is_new false: it has this version already), RUNNING (an activation runs; try again), DIFFERS (reason: the first step that
 -- differs), OLDER, CODE (it has no definition), NO_VERSION (its definition has no such version), ENDED, NOT_FOUND,
 -- LOCKED (see pawl.process_lock). A process that waits is queued, so that it waits by its new definition.
@@ -278,7 +267,7 @@ begin
     end if;
     if verdict = 'MOVED' then
       select r.actor, pawl.micros(r.at) into operator, moved_at
-      from pawl.process_response r where r.id = v_row.id and r.name = '$move' and r.key = p_version::text;
+      from pawl.process_response r where r.id = v_row.id and r.kind = 'move' and r.key = p_version::text;
     end if;
     return next;
   end loop;

@@ -37,7 +37,7 @@ end
 $$;
 
 -- Decide which failures of processes do not count any more, because an operator has them tried again: all, but of code only those of the call that it
--- failed at. A failure that the function has handled, behind which another call is recorded (with a greater number in input_hash), stays:
+-- failed at. A failure that the function has handled, behind which another call is recorded (with a greater number), stays:
 -- the function would take another way if that call succeeded now. Where no call has failed (pawl.process_is_interrupted), all of them stay. p_none: none
 -- of code, which is retried from a step that has been set aside, so that all others stay as they are recorded. A failure is decided about once.
 create or replace function pawl.process_failures_reset (p_ids bigint[], p_none boolean)
@@ -47,20 +47,19 @@ create or replace function pawl.process_failures_reset (p_ids bigint[], p_none b
 as $$
 begin
   with code as materialized (
-    select s.id, max(substring(s.input_hash from '^([0-9]{1,9}):')::integer) as last_call
+    select s.id, max(s.call) as last_call
     from pawl.process_step s
     cross join lateral (select p.definition_id from pawl.process p where p.id = s.id limit 1) p
     where s.id = any (p_ids) and p.definition_id is null
     group by s.id
   ), failure as materialized (
-    select s.id, s.name, s.attempt,
-           c.id is null or not p_none and not coalesce(substring(s.input_hash from '^([0-9]{1,9}):')::integer < c.last_call, false) as is_reset
+    select s.id, s.number, c.id is null or not p_none and not coalesce(s.call < c.last_call, false) as is_reset
     from pawl.process_step s
     left join code c on c.id = s.id
     where s.id = any (p_ids) and s.error is not null and s.is_reset is null and (c.id is null or p_none or not pawl.process_is_interrupted(s.id))
   )
   update pawl.process_step s set is_reset = f.is_reset
-  from failure f where s.id = f.id and s.name = f.name and s.attempt = f.attempt;
+  from failure f where s.id = f.id and s.number = f.number;
 end
 $$;
 
@@ -73,49 +72,47 @@ create or replace function pawl.process_retried (p_ids bigint[])
   set plan = keyed_cached
 as $$
 begin
-  update pawl.process p set retried_at = pawl.now(), waited_at = null where p.id = any (p_ids);
+  update pawl.process p set retried_at = pawl.now(), waited_at = null, failed = case when p.phase <> 'forward' then p.failed end where p.id = any (p_ids);
   -- An operator who has it tried again after its deadline means it.
-  update pawl.process_response r set name = '$deadline'
+  update pawl.process_response r set kind = 'deadline'
   from pawl.process p
-  where p.id = any (p_ids) and p.phase = 'forward' and r.id = p.id and r.name = '$cancel' and r.key = 'deadline';
+  where p.id = any (p_ids) and p.phase = 'forward' and r.id = p.id and r.kind = 'cancel' and r.key = 'deadline';
   perform pawl.process_failures_reset(p_ids, false);
-  update pawl.process_response r set name = '$gone.' || substr(r.name, 8)
-  where r.id = any (p_ids) and r.name like '$reply.%' and r.payload ->> 'status' <> 'COMPLETED' and not exists (
-    select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is not null and s.is_reset is not true)
+  update pawl.process_response r set is_aside = true
+  where r.id = any (p_ids) and r.kind = 'reply' and not r.is_aside and r.payload ->> 'status' <> 'COMPLETED' and not exists (
+    select from pawl.process_step s
+    where s.id = r.id and s.step = r.name and s.item = r.item and s.undo = r.undo and s.kind = 'step' and s.aside = r.aside and s.error is not null
+      and s.is_reset is not true)
     and not pawl.process_is_interrupted(r.id);
 end
 $$;
 
 -- What is to be run again with a step of a definition: the step and those inside of it, what follows it in its list, and what follows the steps around it,
--- with their joined records. What runs beside it, in other branches or for other items of an each, stays. indices: of the records that are meant begin so.
--- is_self: the step, or one inside of it. is_joined: only the record that says that it has ended. p_from may name one item of an each: "each[2]".
-create or replace function pawl.steps_from (p_definition_id integer, p_from text)
-  returns table (name text, indices text, is_self boolean, is_joined boolean)
+-- with their joined records. What runs beside it, in other branches or for other items of an each, stays. item: those of the records that are meant begin so.
+-- is_self: the step, or one inside of it. is_joined: only the record that says that it has ended. p_item may name one item of the step, if that is an each.
+create or replace function pawl.steps_from (p_definition_id integer, p_name text, p_item integer[])
+  returns table (name text, item integer[], is_self boolean, is_joined boolean)
   language plpgsql stable
 as $$
 #variable_conflict use_column
-declare
-  v_name text := split_part(p_from, '[', 1);
-  v_indices text := coalesce(substring(p_from from '\[.*$'), '');
 begin
   return query
     with recursive step as materialized (
       select s.name, s.parent, s.list, s.place, s.depth
       from pawl.process_definition d cross join lateral pawl.definition_steps(d.source::jsonb) s where d.id = p_definition_id
     ), around as (
-      select s.*, v_indices as indices,
-             cardinality(string_to_array(v_indices, '[')) - 1 > s.depth as is_around -- the item is meant, of which this is the each
-      from step s where s.name = v_name
+      select s.*, p_item as item, cardinality(p_item) > s.depth as is_around -- the item is meant, of which this is the each
+      from step s where s.name = p_name
       union all
-      select s.*, coalesce(substring(v_indices from '^((\[[0-9]+\]){' || s.depth || '})'), ''), true from around a join step s on s.name = a.parent
+      select s.*, p_item[1:s.depth], true from around a join step s on s.name = a.parent
     )
-    select s.name, case when a.is_around and s.name = a.name then coalesce(substring(v_indices from '^((\[[0-9]+\]){' || a.depth || '})'), '') else a.indices end,
-           s.name = v_name or starts_with(s.list, a.list || '/' || a.name || '/'), a.is_around and s.name = a.name
+    select s.name, case when a.is_around and s.name = a.name then p_item[1:a.depth] else a.item end,
+           s.name = p_name or starts_with(s.list, a.list || '/' || a.name || '/'), a.is_around and s.name = a.name
     from around a
     cross join step s
-    where s.name = a.name or a.name = v_name and starts_with(s.list, a.list || '/' || a.name || '/')
+    where s.name = a.name or a.name = p_name and starts_with(s.list, a.list || '/' || a.name || '/')
     union all
-    select t.name, coalesce(substring(v_indices from '^((\[[0-9]+\]){' || a.depth || '})'), ''), false, false
+    select t.name, p_item[1:a.depth], false, false
     from around a
     join step s on s.list = a.list and s.place > a.place
     join step t on t.name = s.name or starts_with(t.list, s.list || '/' || s.name || '/');
@@ -126,31 +123,32 @@ $$;
 -- while the process was in the troubleshooting queue, or was about to go there. Replies that an operator has set aside are left out. Retention may have
 -- deleted the command that a reply is of.
 create or replace function pawl.process_sent_unrecorded (p_ids bigint[])
-  returns table (id bigint, name text, result jsonb, error text, started_at timestamptz, ended_at timestamptz, is_open boolean)
+  returns table (id bigint, step text, item integer[], undo boolean, result jsonb, error text, started_at timestamptz, ended_at timestamptz, is_open boolean)
   language plpgsql stable
   set plan = keyed_cached
 as $$
 #variable_conflict use_column
 begin
   return query
-    select s.id, c.record, r.payload -> 'result',
+    select s.id, s.step, s.item, s.undo, r.payload -> 'result',
            case when r.payload ->> 'status' <> 'COMPLETED' then coalesce(r.payload ->> 'error', r.payload ->> 'status') end,
-           c.created_at, coalesce(r.at, c.created_at), r.name is null
+           c.created_at, coalesce(r.at, c.created_at), r.key is null
     from pawl.process_sent s
-    cross join lateral (
-      select c.command_id::text as key, pawl.process_target_record(c.reply_to) as record, c.created_at
-      from pawl.command c where c.id = s.sent_id limit 1) c
+    cross join lateral (select c.command_id::text as key, c.created_at from pawl.command c where c.id = s.sent_id limit 1) c
     left join lateral (
-      select r.name, r.payload, r.at from pawl.process_response r
-      where r.id = s.id and r.name in ('$reply.' || c.record, '$gone.' || c.record) and r.key = c.key limit 1) r on true
-    where s.id = any (p_ids) and (r.name is null or r.name like '$reply.%' and not exists (
-      select from pawl.process_step t where t.id = s.id and t.name = c.record))
+      select r.key, r.payload, r.at, r.is_aside from pawl.process_response r
+      where r.id = s.id and r.kind = 'reply' and r.name = s.step and r.item = s.item and r.key = c.key limit 1) r on true
+    where s.id = any (p_ids) and (r.key is null or not r.is_aside and not exists (
+      select from pawl.process_step t
+      where t.id = s.id and t.step = s.step and t.item = s.item and t.undo = s.undo and t.kind = 'step' and t.aside = s.aside))
     union all
-    select r.id, substr(r.name, 8), r.payload -> 'result',
+    select r.id, r.name, r.item, r.undo, r.payload -> 'result',
            case when r.payload ->> 'status' <> 'COMPLETED' then coalesce(r.payload ->> 'error', r.payload ->> 'status') end, r.at, r.at, false
     from pawl.process_response r
-    where r.id = any (p_ids) and r.name like '$reply.%'
-      and not exists (select from pawl.process_step t where t.id = r.id and t.name = substr(r.name, 8))
+    where r.id = any (p_ids) and r.kind = 'reply' and not r.is_aside
+      and not exists (
+        select from pawl.process_step t
+        where t.id = r.id and t.step = r.name and t.item = r.item and t.undo = r.undo and t.kind = 'step' and t.aside = r.aside)
       and not exists (
         select from pawl.process_sent s
         cross join lateral (select from pawl.command c where c.id = s.sent_id and c.command_id::text = r.key limit 1) c
@@ -159,64 +157,71 @@ end
 $$;
 
 -- What processes have recorded of what is to be run again (pawl.steps_from), and what they have sent of it without a record (pawl.process_sent_unrecorded); of
--- code, all since the first record of the step. Nothing of a process that has neither of the step nor of one inside of it. kind: of its step.
--- has_compensations: of its definition. number: null if there is no record.
+-- code, all since the first record of the step. Nothing of a process that has neither of the step nor of one inside of it. p_from: the step as it is shown;
+-- of an each, one item may be named, as the steps inside of it show theirs. action: what its step does. has_compensations: of its definition. number:
+-- null if there is no record.
 create or replace function pawl.records_from (p_ids bigint[], p_from text)
-  returns table (id bigint, name text, attempt smallint, result jsonb, error text, started_at timestamptz, ended_at timestamptz, number bigint,
-                 record text, is_code boolean, kind text, has_compensations boolean, is_open boolean)
+  returns table (id bigint, step text, item integer[], undo boolean, kind text, attempt smallint, result jsonb, error text, started_at timestamptz,
+                 ended_at timestamptz, number bigint, is_code boolean, action text, has_compensations boolean, is_open boolean)
   language plpgsql stable
   set plan = index
 as $$
 #variable_conflict use_column
 begin
   return query
-    with definition as materialized (
-      select distinct p.definition_id from pawl.process p where p.id = any (p_ids) and p.definition_id is not null
-    ), step as materialized (
+    with process as materialized (
+      select p.id, p.definition_id from pawl.process p where p.id = any (p_ids)
+    ), definition_step as materialized (
       select d.id as definition_id, s.name, s.kind, bool_or(s.is_compensated) over (partition by d.id) as has_compensations
-      from definition n
+      from (select distinct p.definition_id from process p where p.definition_id is not null) n
       join pawl.process_definition d on d.id = n.definition_id
       cross join lateral pawl.definition_steps(d.source::jsonb) s
-    ), again as materialized (
-      select n.definition_id, f.* from definition n cross join lateral pawl.steps_from(n.definition_id, p_from) f
     ), record as materialized (
-      select s.*, p.definition_id, split_part(s.name, ':', 1) as record,
-             substring(s.name from '^[^:[]+') as step, coalesce(substring(s.name from '^[^:[]+((\[[0-9]+\])+)'), '') as indices
-      from (select s.id, s.name, s.attempt, s.result, s.error, s.started_at, s.ended_at, s.number, false as is_open
-            from pawl.process_step s where s.id = any (p_ids) and s.name !~ ':gone[0-9]+$'
-            union all
-            select u.id, u.name, 0::smallint, u.result, u.error, u.started_at, u.ended_at, null, u.is_open
-            from pawl.process_sent_unrecorded(p_ids) u) s
-      cross join lateral (select p.definition_id from pawl.process p where p.id = s.id limit 1) p
-    ), since as ( -- number 0: of an earlier version, in the order of their times
+      select s.id, p.definition_id, s.step, s.item, s.undo, s.kind, s.attempt, s.result, s.error, s.started_at, s.ended_at, s.number, false as is_open
+      from process p join pawl.process_step s on s.id = p.id and s.aside = 0
+      union all
+      select u.id, p.definition_id, u.step, u.item, u.undo, 'step', 0::smallint, u.result, u.error, u.started_at, u.ended_at, null, u.is_open
+      from pawl.process_sent_unrecorded(p_ids) u join process p on p.id = u.id
+    ), meant as materialized ( -- the step
+      select distinct r.id, r.definition_id, r.step, r.item from record r where not r.undo and pawl.record_text(r.step, r.item, false) = p_from
+      union
+      select i.id, i.definition_id, d.name, i.item
+      from (select distinct r.id, r.definition_id, r.item[1:n] as item from record r cross join generate_series(0, cardinality(r.item)) n) i
+      join definition_step d on d.definition_id = i.definition_id
+      where starts_with(p_from, d.name) and pawl.record_text(d.name, i.item, false) = p_from
+    ), again as materialized (
+      select m.definition_id, f.*
+      from (select distinct m.definition_id, m.step, m.item from meant m where m.definition_id is not null) m
+      cross join lateral pawl.steps_from(m.definition_id, m.step, m.item) f
+    ), since as (
       select r.id, min(r.number) as number, min(r.started_at) as at
       from record r
-      where r.record = p_from or exists (
+      join meant m on m.id = r.id
+      where not r.undo and (r.step = m.step and r.item = m.item or exists (
         select from again a
-        where a.definition_id = r.definition_id and a.name = r.step and a.is_self and a.name <> split_part(p_from, '[', 1)
-          and starts_with(r.indices, a.indices))
+        where a.definition_id = r.definition_id and a.name = r.step and a.is_self and a.name <> m.step and r.item[1:cardinality(a.item)] = a.item))
       group by r.id
     )
-    select r.id, r.name, r.attempt, r.result, r.error, r.started_at, r.ended_at, r.number, r.record, r.definition_id is null, t.kind,
+    select r.id, r.step, r.item, r.undo, r.kind, r.attempt, r.result, r.error, r.started_at, r.ended_at, r.number, r.definition_id is null, t.kind,
            coalesce(t.has_compensations, false), r.is_open
     from record r
     join since s on s.id = r.id
-    left join step t on t.definition_id = r.definition_id and t.name = r.step
+    left join definition_step t on t.definition_id = r.definition_id and t.name = r.step
     where case when not exists (select from again a where a.definition_id = r.definition_id) then
-                 r.number > s.number or r.number = s.number and (s.number > 0 or r.ended_at >= s.at) or r.number is null and r.started_at >= s.at
-               else exists (
+                 r.number >= s.number or r.number is null and r.started_at >= s.at
+               else not r.undo and exists (
                  select from again a
-                 where a.definition_id = r.definition_id and a.name = r.step and starts_with(r.indices, a.indices)
-                   and (r.name = r.record or not a.is_joined)) end;
+                 where a.definition_id = r.definition_id and a.name = r.step and r.item[1:cardinality(a.item)] = a.item
+                   and (r.kind = 'step' or not a.is_joined)) end;
 end
 $$;
 
 -- Set aside these (pawl.records_from) and the replies to them, so that all of it is run again. Returns those that have recorded the step, or one inside of
--- it; the others are left alone. Their rows are locked. Records are deleted, but for these, of the nth time, which bear the names:
---   NAME:goneN        the last record of a step that acts: of it, that it has happened (NAME:done), or that it began (NAME:input). A run after it has
---                     another key than those before, and if it succeeded, a later compensation compensates it as well. A command or child that has
---                     completed after its step timed out, or while the process was in the troubleshooting queue, has succeeded.
---   NAME:begun:goneN  the items of an each, which compensations of the steps inside of it need
+-- it; the others are left alone. Their rows are locked. Records are deleted, but for these, which are set aside (the nth time with aside = n):
+--   of a step that acts  one record: the last one of it, that it has happened (done), or that it began (input). A run after it has another key than those
+--                        before, and if it succeeded, a later compensation compensates it as well. A command or child that has completed after
+--                        its step timed out, or while the process was in the troubleshooting queue, has succeeded.
+--   of an each           its items, which compensations of the steps inside of it need
 create or replace function pawl.process_set_aside (p_ids bigint[], p_from text, p_operator text, p_key uuid)
   returns bigint[]
   language plpgsql
@@ -229,41 +234,41 @@ begin
   with gone as materialized (
     select * from pawl.records_from(p_ids, p_from)
   ), time as (
-    select g.id, 1 + coalesce(max(substring(s.name from ':gone([0-9]{1,9})$')::integer), 0) as number
+    select g.id, (1 + coalesce((select max(s.aside) from pawl.process_step s where s.id = g.id), 0))::smallint as number
     from (select distinct g.id from gone g) g
-    left join pawl.process_step s on s.id = g.id and s.name ~ ':gone[0-9]+$'
-    group by g.id
   ), deleted as (
-    delete from pawl.process_step s using gone g where s.id = g.id and s.name = g.name and s.attempt = g.attempt
+    delete from pawl.process_step s using gone g where s.id = g.id and s.number = g.number
   ), acted as (
-    select distinct on (g.id, g.record) g.id, g.record as name, g.started_at, g.ended_at, g.number, g.has_compensations,
+    select distinct on (g.id, g.step, g.item) g.id, g.step, g.item, g.started_at, g.ended_at, g.number, g.has_compensations,
            coalesce(r.result, g.result) as result,
-           case when r.id is null then coalesce(g.error, case when g.name = g.record || ':input' then 'set aside before it had ended' end) end as error
+           case when r.id is null then coalesce(g.error, case when g.kind = 'input' then 'set aside before it had ended' end) end as error
     from gone g
     left join lateral (
       select r.id, r.payload -> 'result' as result from pawl.process_response r
-      where g.kind in ('command', 'process') and g.error is not null and r.id = g.id and r.name = '$reply.' || g.record
-        and r.payload ->> 'status' = 'COMPLETED' order by r.number limit 1) r on true
-    where g.name in (g.record, g.record || ':done', g.record || ':input') and g.name not like '~%'
-      and (g.is_code or g.kind in ('exec', 'sql', 'http', 'wallet', 'command', 'process'))
-    order by g.id, g.record, g.error is null and g.name <> g.record || ':input' desc, g.name = g.record desc, g.attempt desc
+      where g.action in ('command', 'process') and g.error is not null and r.id = g.id and r.kind = 'reply' and not r.is_aside
+        and r.name = g.step and r.item = g.item and not r.undo and r.payload ->> 'status' = 'COMPLETED' order by r.number limit 1) r on true
+    where g.kind in ('step', 'done', 'input') and not g.undo
+      and (g.is_code or g.action in ('exec', 'sql', 'http', 'wallet', 'command', 'process'))
+    order by g.id, g.step, g.item, g.error is null and g.kind <> 'input' desc, g.kind = 'step' desc, g.attempt desc
   ), kept as (
-    insert into pawl.process_step (id, name, attempt, result, error, started_at, ended_at, number)
-    select k.id, k.name || ':gone' || t.number, 1, k.result, k.error, k.started_at, k.ended_at, coalesce(k.number, nextval('pawl.step_seq'))
-    from (select a.id, a.name, case when a.has_compensations then a.result end as result, a.error, a.started_at, a.ended_at, a.number from acted a
+    insert into pawl.process_step (id, step, item, kind, aside, verdict, result, error, started_at, ended_at, number)
+    select k.id, k.step, k.item, k.kind, t.number, case when k.error is null then 'done' else 'failed' end, k.result, k.error, k.started_at, k.ended_at,
+           coalesce(k.number, nextval('pawl.step_seq'))
+    from (select a.id, a.step, a.item, 'step' as kind, case when a.has_compensations then a.result end as result, a.error, a.started_at, a.ended_at, a.number
+          from acted a
           union all
-          select g.id, g.name, g.result, null, g.started_at, g.ended_at, g.number
-          from gone g where g.kind = 'each' and g.has_compensations and g.name = g.record || ':begun') k
+          select g.id, g.step, g.item, g.kind, g.result, null, g.started_at, g.ended_at, g.number
+          from gone g where g.action = 'each' and g.has_compensations and g.kind = 'begin') k
     join time t on t.id = k.id
   ), replied as (
-    update pawl.process_response r set name = '$gone.' || substr(r.name, 8)
-    from gone g where r.id = g.id and r.name = '$reply.' || g.name
+    update pawl.process_response r set is_aside = true
+    from gone g where r.id = g.id and r.kind = 'reply' and r.name = g.step and r.item = g.item and r.undo = g.undo
   ), noted as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select g.id, pawl.now(), c.domain_id, 0, 'OPERATOR_RETRY', pawl.operator_name(p_operator),
            case when p_key is null then '{}'::jsonb else jsonb_build_object('key', p_key) end ||
-             jsonb_build_object('from', p_from, 'deleted', jsonb_agg(jsonb_build_object('name', g.name, 'attempt', g.attempt,
-               'error', g.error, 'ended_at', pawl.iso(g.ended_at)) order by g.number, g.ended_at))
+             jsonb_build_object('from', p_from, 'deleted', jsonb_agg(jsonb_build_object('name', pawl.record_text(g.step, g.item, g.undo), 'kind', g.kind,
+               'attempt', g.attempt, 'error', g.error, 'ended_at', pawl.iso(g.ended_at)) order by g.number, g.ended_at))
     from gone g join pawl.command c on c.id = g.id
     group by g.id, c.domain_id
   )
@@ -377,10 +382,9 @@ begin
     select u.id
     from unnest(p_ids) with ordinality u (id, ord)
     join pawl.process_respond(
-      p_ids, array_fill('$cancel'::text, array[v_count]), array_fill('cancel'::text, array[v_count]),
-      array_fill(jsonb_build_object('$cancel', jsonb_build_object('operator', v_operator, 'reason', p_reason) || coalesce(pawl.decision_details(v_operator, p_reason), '{}')),
-        array[v_count]),
-      v_operator, p_merge => false) r on r.ord = u.ord
+      p_ids, array_fill(''::text, array[v_count]), array_fill('cancel'::text, array[v_count]),
+      array_fill(jsonb_build_object('operator', v_operator, 'reason', p_reason) || coalesce(pawl.decision_details(v_operator, p_reason), '{}'),
+        array[v_count]), v_operator, 'cancel') r on r.ord = u.ord
     where r.verdict in ('RESUMED', 'STORED'));
   if cardinality(v_idle) > 0 then
     perform pawl.finish(pawl.commands_hold(v_idle), 'CANCELED', 'CANCELED', null, p_reason, v_operator);
@@ -397,7 +401,7 @@ begin
 end
 $$;
 
--- Cancel processes and compensate the steps that have ended. The request is a response of a name that only this function uses; a process that
+-- Cancel processes and compensate the steps that have ended. The request is a response of the kind cancel; a process that
 -- waits or is in the troubleshooting queue is queued, one that runs finds it with its next write. The same request again changes nothing and
 -- reports who decided and when. Verdicts: CANCELING, or the status in which it ended (CANCELED, COMPENSATED); NOT_FOUND, ENDED, AMBIGUOUS,
 -- DECIDED (it was canceled without compensation before: see operator, decided_at), LOCKED (see pawl.process_lock).
@@ -438,7 +442,7 @@ begin
     left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
     left join lateral (select o.id, o.status from pawl.outcome o where o.id = u.id limit 1) o on true
     left join lateral (
-      select r.id, r.actor, r.at from pawl.process_response r where r.id = u.id and r.name = '$cancel' order by r.key limit 1) r on true -- an operator's first
+      select r.id, r.actor, r.at from pawl.process_response r where r.id = u.id and r.kind = 'cancel' order by r.key limit 1) r on true -- an operator's first
     left join lateral (
       select d.* from pawl.decision_last(u.id) d
       where d.decision = 'cancel' and r.id is null

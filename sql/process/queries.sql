@@ -80,7 +80,7 @@ select l.id, pawl.micros(pawl.now()) as now_us, coalesce(l.definition_id, 0) as 
        l.version, pawl.micros(l.deadline) as deadline_us, pawl.micros(l.retried_at) as retried_us, l.secret,
        (l.responses ->> 'total')::bigint as response_total,
        l.steps, l.responses -> 'items' as responses, nullif(l.responses -> 'open', 'null') as open,
-       nullif(l.responses -> 'sent', 'null') as sent, l.is_last, l.deadline_action
+       nullif(l.responses -> 'sent', 'null') as sent, l.is_last, l.deadline_action, l.reason
 from pawl.process_load($1::bigint[], $2::bigint[], $3::bigint) l
 
 -- name: move
@@ -96,9 +96,9 @@ select pawl.process_orphans_cancel()::bigint
 
 -- name: record_count
 -- How many records processes have, and the time: see pawl.process_counted. $1 numbers of processes, $2 tokens of their
--- leases, $3 counted at most
-select pawl.micros(pawl.now()) as now_us, c.secret, c.value, c.is_compensating
-from pawl.process_counted($1::bigint[], $2::bigint[], $3::integer) c
+-- leases, $3 records, $4 counted at most
+select pawl.micros(pawl.now()) as now_us, c.secret, c.value, c.is_known, c.is_compensating
+from pawl.process_counted($1::bigint[], $2::bigint[], $3::jsonb[], $4::integer) c
 
 -- name: report
 -- As write, for reports, in which many items may be of one process: only the first one of a process that has a state
@@ -107,9 +107,9 @@ select w.ord, w.verdict, w.version,
        case when w.ord = min(w.ord) filter (where w.state is not null) over (partition by u.id)
             then w.state end as state,
        w.is_canceled, nullif(current_setting('pawl.wake', true), '') as wake
-from pawl.process_write($1::bigint[], $2::bigint[], $3::text[], $4::integer[], $5::text[], $6::jsonb[], $7::text[],
-                        $8::bigint[], $9::jsonb[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::jsonb[],
-                        $15::bigint[], $16::text[], $17::jsonb[], $18::text[]) w
+from pawl.process_write($1::bigint[], $2::bigint[], $3::jsonb[], $4::jsonb[], $5::text[], $6::jsonb[], $7::bigint[],
+                        $8::text[], $9::text[], $10::text[], $11::jsonb[], $12::jsonb[], $13::bigint[], $14::text[],
+                        $15::jsonb[], $16::text[]) w
 join unnest($1::bigint[]) with ordinality u (id, ord) on u.ord = w.ord
 order by w.ord
 
@@ -150,10 +150,10 @@ order by t.domain, t.number
 
 -- name: write
 -- What activations write; a row for each, in order. wake: domains in which commands were queued by it, joined by
--- commas. $1 numbers, $2 tokens; the rest null when no item has one: $3 steps, $4 attempts, $5 input hashes, $6
--- results, $7 errors, $8 starts, $9 patches, $10 versions, $11 phases, $12 waits, $13 steps that wait, $14 responses
--- waited for, $15 due times, $16 outcomes, $17 results and $18 errors of the end
+-- commas. $1 numbers, $2 tokens; the rest null when no item has one: $3 records, $4 results, $5 errors, $6 patches,
+-- $7 versions, $8 phases, $9 steps that failed, $10 waits, $11 records of the steps that wait, $12 responses waited for,
+-- $13 due times, $14 outcomes, $15 results and $16 errors of the end
 select w.ord, w.verdict, w.version, w.state, w.is_canceled, nullif(current_setting('pawl.wake', true), '') as wake
-from pawl.process_write($1::bigint[], $2::bigint[], $3::text[], $4::integer[], $5::text[], $6::jsonb[], $7::text[],
-                        $8::bigint[], $9::jsonb[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::jsonb[],
-                        $15::bigint[], $16::text[], $17::jsonb[], $18::text[]) w
+from pawl.process_write($1::bigint[], $2::bigint[], $3::jsonb[], $4::jsonb[], $5::text[], $6::jsonb[], $7::bigint[],
+                        $8::text[], $9::text[], $10::text[], $11::jsonb[], $12::jsonb[], $13::bigint[], $14::text[],
+                        $15::jsonb[], $16::text[]) w

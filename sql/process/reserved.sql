@@ -7,12 +7,13 @@ as $$
   select '^process:', 'processes', true
 $$;
 
--- Is it "response:NUMBER/NAME", a response to the process with this number? Only a session that may run processes names one.
+-- Is it "response:" and a record as JSON, {"process": number, "step", "item", "undo", "aside"}? The step of that record gets the reply. Only a session that may run
+-- processes names one.
 create or replace function pawl.process_target_is_open (p_target text)
   returns boolean
   language sql stable
 as $$
-  select p_target ~ '^response:[0-9]{1,18}/[$]reply[.][^/]+$' and octet_length(p_target) <= 450
+  select p_target like 'response:{%' and octet_length(p_target) <= 450 and exists (select from pawl.target_read(p_target))
      and has_function_privilege(session_user, 'pawl.process_load(bigint[],bigint[],bigint)', 'execute')
 $$;
 
@@ -23,7 +24,7 @@ create or replace function pawl.process_target_deliver (p_target text, p_replies
 as $$
 begin
   if p_target like 'response:%' then
-    perform pawl.process_reply(pawl.process_target_id(p_target), substring(p_target from '/(.*)$'), p_replies);
+    perform pawl.process_reply(t.id, t.step, t.item, t.undo, t.aside, p_replies) from pawl.target_read(p_target) t;
     return true;
   end if;
   return false;
@@ -35,15 +36,15 @@ create or replace function pawl.process_target_id (p_target text)
   returns bigint
   language sql immutable
 as $$
-  select substring(p_target from '^response:([0-9]+)/')::bigint
+  select t.id from pawl.target_read(p_target) t
 $$;
 
--- The record of the step that awaits it: "ship[2]" of "response:7/$reply.ship[2]".
-create or replace function pawl.process_target_record (p_target text)
+-- The step that gets it, for people.
+create or replace function pawl.process_target_step (p_target text)
   returns text
-  language sql immutable
+  language sql stable
 as $$
-  select substring(p_target from '/[$]reply[.](.*)$')
+  select pawl.record_text(t.step, t.item, t.undo, p_aside => t.aside) from pawl.target_read(p_target) t
 $$;
 
 -- A process that ended as FAILED after all its compensations is COMPENSATED.

@@ -1,7 +1,7 @@
 -- respond.sql - responses (signals) to processes: stored, merged into the state, and the process resumed, once each.
 --
 -- Invariants
---   1. One response per process, name and key. The same key again changes nothing.
+--   1. One response per process, kind, name and key. The same key again changes nothing.
 --   2. A response is merged into the state when it arrives, whatever the process does then: state || payload, or {name: payload} if the
 --      payload is no object. Responses of one process are merged in the order of their numbers.
 --   3. A process that waits for it is resumed by the response that completes its wait, in the same transaction. pawl.process_write
@@ -16,7 +16,7 @@ create or replace function pawl.process_cancellations (p_id bigint)
   returns table (key text)
   language sql stable
 as $$
-  select r.key from pawl.process_response r where r.id = p_id and r.name = '$cancel'
+  select r.key from pawl.process_response r where r.id = p_id and r.kind = 'cancel'
 $$;
 
 -- Is there one?
@@ -54,17 +54,19 @@ begin
 end
 $$;
 
--- How many responses of this name a process has; "*": of any. By index: one that waits for a name does not read the others.
-create or replace function pawl.process_response_count (p_id bigint, p_name text)
+-- How many such responses a process has; kind any: of all. By index: one that waits for a name does not read the others.
+create or replace function pawl.process_response_count (p_id bigint, p_kind text, p_name text, p_item integer[], p_undo boolean, p_aside integer)
   returns bigint
   language plpgsql stable
   set plan = keyed_cached
 as $$
 begin
-  if p_name = '*' then
+  if p_kind = 'any' then
     return (select count(*) from pawl.process_response r where r.id = p_id);
   end if;
-  return (select count(*) from pawl.process_response r where r.id = p_id and r.name = p_name);
+  return (
+    select count(*) from pawl.process_response r
+    where r.id = p_id and r.kind = p_kind and r.name = p_name and r.item = p_item and r.undo = p_undo and r.aside = p_aside and not r.is_aside);
 end
 $$;
 
@@ -77,8 +79,7 @@ as $$
 begin
   return exists (
     select from pawl.process p where p.id = p_id and p.phase = 'forward' and exists (select from pawl.process_cancellations(p.id))) or exists (
-    select from jsonb_each_text(p_waits) w (name, needed)
-    where w.needed::bigint <= pawl.process_response_count(p_id, w.name));
+    select from pawl.waits_read(p_waits) w where w.count <= pawl.process_response_count(p_id, w.kind, w.name, w.item, w.undo, w.aside));
 end
 $$;
 
@@ -106,7 +107,8 @@ as $$
 $$;
 
 -- The functions below are the parts of pawl.process_respond, in its order, and run under its planner settings. p_ids, p_names, p_keys, p_payloads:
--- the items; p_held: the processes that exist, whose rows it has locked; p_stored: the items that are new, by their position.
+-- the items; p_held: the processes that exist, whose rows it has locked; p_stored: the items that are new, by their position; p_kind: of all items, and
+-- with p_item, p_undo and p_aside which step replies are for.
 
 -- Raises unless the arrays name responses.
 create or replace function pawl.responses_guard (p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[])
@@ -118,16 +120,9 @@ declare
 begin
   perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('names', p_names, v_count, 'QP001'),
           pawl.array_check('keys', p_keys, v_count, 'QP001'), pawl.array_check('payloads', p_payloads, v_count, 'QP001');
-  if not exists (
-    select from unnest(p_names, p_keys) u (name, key)
-    where (u.name ~ '^[$~A-Za-z0-9][A-Za-z0-9_.:~\[\]-]*$' and char_length(u.name) <= 400 and char_length(u.key) between 1 and 200) is not true)
-  then
-    return;
+  if exists (select from unnest(p_keys) k where (char_length(k) between 1 and 200) is not true) then
+    raise exception 'key must have 1 to 200 characters' using errcode = 'QP001';
   end if;
-  if exists (select from unnest(p_names) n where (n ~ '^[$~A-Za-z0-9][A-Za-z0-9_.:~\[\]-]*$' and char_length(n) <= 400) is not true) then
-    raise exception 'name must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit' using errcode = 'QP001';
-  end if;
-  raise exception 'key must have 1 to 200 characters' using errcode = 'QP001';
 end
 $$;
 
@@ -176,7 +171,8 @@ end
 $$;
 
 -- Of processes that wait, those of which a wait is complete with the items that are new.
-create or replace function pawl.responses_complete (p_held bigint[], p_ids bigint[], p_names text[], p_stored integer[])
+create or replace function pawl.responses_complete (
+  p_held bigint[], p_ids bigint[], p_names text[], p_stored integer[], p_kind text, p_item integer[], p_undo boolean, p_aside integer)
   returns bigint[]
   language plpgsql stable
 as $$
@@ -184,14 +180,14 @@ begin
   return array(
     select p.id from pawl.process p
     where p.id = any (p_held) and (
-      p.phase = 'forward' and (exists (select from pawl.process_cancellations(p.id)) or exists (
-        select from unnest(p_ids, p_names) with ordinality n (id, name, ord)
-        where n.id = p.id and n.name = '$cancel' and n.ord = any (p_stored)))
+      p.phase = 'forward' and (exists (select from pawl.process_cancellations(p.id)) or p_kind = 'cancel' and exists (
+        select from unnest(p_ids) with ordinality n (id, ord) where n.id = p.id and n.ord = any (p_stored)))
       or exists (
-        select from jsonb_each_text(p.waits) w (name, needed)
-        where w.needed::bigint <= pawl.process_response_count(p.id, w.name) + (
+        select from pawl.waits_read(p.waits) w
+        where w.count <= pawl.process_response_count(p.id, w.kind, w.name, w.item, w.undo, w.aside) + (
             select count(*) from unnest(p_ids, p_names) with ordinality n (id, name, ord)
-            where n.id = p.id and (n.name = w.name or w.name = '*') and n.ord = any (p_stored))))
+            where n.id = p.id and n.ord = any (p_stored)
+              and (w.kind = 'any' or w.kind = p_kind and n.name = w.name and w.item = p_item and w.undo = p_undo and w.aside = p_aside))))
     order by p.id);
 end
 $$;
@@ -213,9 +209,22 @@ begin
 end
 $$;
 
--- Insert the items that are new, and merge them into the states. p_resumed: the processes that they have resumed.
+-- Does a process that waits for these wait for such a response?
+create or replace function pawl.is_awaited (p_waits jsonb, p_kind text, p_name text, p_item integer[], p_undo boolean, p_aside integer)
+  returns boolean
+  language plpgsql stable
+as $$
+begin
+  return exists (
+    select from pawl.waits_read(p_waits) w
+    where w.kind = 'any' or w.kind = p_kind and w.name = p_name and w.item = p_item and w.undo = p_undo and w.aside = p_aside);
+end
+$$;
+
+-- Insert the items that are new, and merge signals into the states. p_resumed: the processes that they have resumed.
 create or replace function pawl.responses_store (
-  p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_stored integer[], p_resumed bigint[], p_actor text, p_merge boolean)
+  p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_stored integer[], p_resumed bigint[], p_actor text,
+  p_kind text, p_item integer[], p_undo boolean, p_aside integer)
   returns void
   language plpgsql
 as $$
@@ -229,23 +238,24 @@ begin
     from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
     where u.ord = any (p_stored)
   ), stored as (
-    insert into pawl.process_response (id, name, key, number, payload, at, actor, met, resumed, waited_at, verdict, unexpected_in)
-    select i.id, i.name, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor, p.met, i.resumed, p.waited_at,
-           case when not p_merge then null
+    insert into pawl.process_response (id, kind, name, item, undo, aside, key, number, payload, at, actor, met, resumed, waited_at, verdict, unexpected_in)
+    select i.id, p_kind, i.name, p_item, p_undo, p_aside, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor, p.met, i.resumed, p.waited_at,
+           case when p_kind <> 'signal' then null
                 when i.resumed is not null then 'RESUMED'
                 when u.is_late then 'LATE'
                 when u.definition_id is not null then 'STORED_UNEXPECTED'
                 else 'STORED' end, u.definition_id
     from (select * from item order by item.ord) i
     left join lateral (
-      select case when i.name ~ '^[$]reply[.]' then substr(i.name, 8) else p.step end as met, case when i.resumed then p.waited_at end as waited_at
-      from pawl.process p where p.id = i.id and (p.waits ?| array[i.name, '*'] or i.resumed) limit 1) p on true
+      select case when p_kind = 'reply' then pawl.record_text(i.name, p_item, p_undo, p_aside => p_aside) else pawl.record_text(p.step, p.item, p.undo) end as met,
+             case when i.resumed then p.waited_at end as waited_at
+      from pawl.process p where p.id = i.id and (i.resumed or pawl.is_awaited(p.waits, p_kind, i.name, p_item, p_undo, p_aside)) limit 1) p on true
     left join lateral (
-      select l.is_late, case when not l.is_late and (p.waits ?| array[i.name, '*']) is not true
+      select l.is_late, case when not l.is_late and not pawl.is_awaited(p.waits, p_kind, i.name, p_item, p_undo, p_aside)
                                   and i.name <> all (pawl.definition_responses(p.definition_id)) then p.definition_id end as definition_id
       from pawl.process p
       cross join lateral (select exists (select from pawl.outcome o where o.id = i.id) as is_late) l
-      where p_merge and i.resumed is null and p.id = i.id limit 1) u on true
+      where p_kind = 'signal' and i.resumed is null and p.id = i.id limit 1) u on true
     returning id, name, key, payload, number
   ), patch as (
     select s.id, coalesce(jsonb_object_agg(m.key, m.value order by s.number) filter (where m.key is not null), '{}') as patch,
@@ -254,26 +264,27 @@ begin
     left join lateral (
       select e.key, e.value, row_number() over () = 1 as is_first from jsonb_each(pawl.response_patch(s.name, s.payload)) e (key, value)
     ) m on true
-    where p_merge
+    where p_kind = 'signal'
     group by s.id
   )
   update pawl.process p set state = p.state || a.patch, version = p.version + a.responses,
     response_count = p.response_count + a.responses, response_bytes = p.response_bytes + coalesce(a.bytes, 0),
     wait = case when p.id = any (p_resumed) then null else p.wait end, waits = case when p.id = any (p_resumed) then null else p.waits end
   from patch a where p.id = a.id;
-  if not p_merge then
+  if p_kind <> 'signal' then
     update pawl.process p set wait = null, waits = null where p.id = any (p_resumed);
   end if;
 end
 $$;
 
--- A row per item. p_merge false: the state stays as it is (outcomes of commands, which their step records). verdict: RESUMED (it completed a wait),
+-- A row per item. p_kind: signal; with any other the state stays as it is (outcomes of commands, which their step records; decisions). verdict: RESUMED (it completed a wait),
 -- STORED (the process does not wait for it, or for more), STORED_UNEXPECTED (no wait of its definition takes this name), REPEATED (the key is known, with the same payload), KEY_REUSED (the key is known with
 -- another payload; nothing was stored), LATE (the process has ended; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its
 -- limit, or the responses theirs; nothing was stored). first: of a response that is stored, the verdict of its first sender.
 -- unexpected_in: of STORED_UNEXPECTED, the definition.
 create or replace function pawl.process_respond (
-  p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_actor text, p_merge boolean default true)
+  p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_actor text, p_kind text default 'signal',
+  p_item integer[] default '{}', p_undo boolean default false, p_aside integer default 0)
   returns table (ord integer, verdict text, first text, unexpected_in integer)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -290,13 +301,14 @@ begin
   select coalesce(array_agg(h.id), '{}'), array_agg(h.id) filter (where h.wait is not null) into v_held, v_waiting
   from (select p.id, p.wait from pawl.process p where p.id = any (p_ids) order by p.id for update) h;
   -- Under the locks, in a snapshot that sees all responses stored before.
-  if p_merge then
+  if p_kind = 'signal' then
     v_large := pawl.responses_too_large(v_held, p_ids, p_names, p_payloads);
     if cardinality(v_large) > 0 then -- without those that are stored already
       select pawl.responses_too_large(v_large, array_agg(u.id order by u.ord), array_agg(u.name order by u.ord), array_agg(u.payload order by u.ord))
       into v_large
       from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
-      where not exists (select from pawl.process_response r where r.id = u.id and r.name = u.name and r.key = u.key);
+      where not exists (
+        select from pawl.process_response r where r.id = u.id and r.kind = p_kind and r.name = u.name and r.item = p_item and r.key = u.key);
       v_large := coalesce(v_large, '{}'::bigint[]);
     end if;
   end if;
@@ -306,13 +318,14 @@ begin
           from unnest(p_ids, p_names, p_keys) with ordinality u (id, name, key, ord)
           where u.id = any (v_held) and u.id <> all (v_large)
           order by u.id, u.name, u.key, u.ord) i
-    where not exists (select from pawl.process_response r where r.id = i.id and r.name = i.name and r.key = i.key));
+    where not exists (
+      select from pawl.process_response r where r.id = i.id and r.kind = p_kind and r.name = i.name and r.item = p_item and r.key = i.key));
   if cardinality(v_stored) > 0 then
     -- Queued before the responses are inserted, so that their rows say which of them did it, and the process's row is updated once.
     if v_waiting is not null then
-      v_resumed := pawl.process_resume(pawl.responses_complete(v_waiting, p_ids, p_names, v_stored));
+      v_resumed := pawl.process_resume(pawl.responses_complete(v_waiting, p_ids, p_names, v_stored, p_kind, p_item, p_undo, p_aside));
     end if;
-    perform pawl.responses_store(p_ids, p_names, p_keys, p_payloads, v_stored, v_resumed, p_actor, p_merge);
+    perform pawl.responses_store(p_ids, p_names, p_keys, p_payloads, v_stored, v_resumed, p_actor, p_kind, p_item, p_undo, p_aside);
   end if;
   return query
     select u.ord::integer,
@@ -329,14 +342,14 @@ begin
     left join lateral (select o.id from pawl.outcome o where o.id = u.id limit 1) o on true
     left join lateral (
       select r.payload, r.verdict, r.unexpected_in from pawl.process_response r
-      where r.id = u.id and r.name = u.name and r.key = u.key limit 1) r on true
+      where r.id = u.id and r.kind = p_kind and r.name = u.name and r.item = p_item and r.key = u.key limit 1) r on true
     order by u.ord;
 end
 $$;
 
--- The outcomes of commands and children that a process waits for, as responses of one name; the key is the command's. A result that is too
+-- The outcomes of commands and children that one step of a process waits for; the key is the command's. A result that is too
 -- large to be a step's is left out, and the reply says so: the step fails, but is known to have happened.
-create or replace function pawl.process_reply (p_id bigint, p_name text, p_replies jsonb[])
+create or replace function pawl.process_reply (p_id bigint, p_step text, p_item integer[], p_undo boolean, p_aside integer, p_replies jsonb[])
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -344,12 +357,12 @@ declare
   c_result_max constant integer := 1024 * 1024;
 begin
   perform from pawl.process_respond(
-    array_fill(p_id, array[cardinality(p_replies)]), array_fill(p_name, array[cardinality(p_replies)]),
+    array_fill(p_id, array[cardinality(p_replies)]), array_fill(p_step, array[cardinality(p_replies)]),
     array(select r ->> 'command_id' from unnest(p_replies) with ordinality u (r, n) order by u.n),
     array(
       select case when pg_column_size(r) < c_result_max / 100 or pawl.json_bytes(r) <= c_result_max then r
                   else r || jsonb_build_object('result', null, 'error', format('its result has more than %s bytes', c_result_max)) end
       from unnest(p_replies) with ordinality u (r, n) order by u.n),
-    'reply', p_merge => false);
+    'reply', 'reply', p_item, p_undo, p_aside);
 end
 $$;

@@ -26,19 +26,19 @@ begin
     raise exception 'the process that sends is locked by another transaction' using errcode = '55P03';
   end if;
   with noted as (
-    insert into pawl.process_sent (id, sent_id)
-    select pawl.process_target_id(c.reply_to), c.id
+    insert into pawl.process_sent (id, sent_id, step, item, undo, aside)
+    select t.id, c.id, t.step, t.item, t.undo, t.aside
     from pawl.command c
+    cross join lateral pawl.target_read(c.reply_to) t
     where c.id = any (p_ids) and c.reply_to like 'response:%'
     on conflict do nothing
-    returning id, sent_id
+    returning id, sent_id, undo
   )
   insert into pawl.process_orphan (sent_id, id, compensates)
   select n.sent_id, n.id, true
   from noted n
   cross join lateral (select p.definition_id, p.phase from pawl.process p where p.id = n.id limit 1) p
-  cross join lateral (select c.reply_to from pawl.command c where c.id = n.sent_id limit 1) c
-  where p.definition_id is not null and c.reply_to not like 'response:%/$reply.~%'
+  where p.definition_id is not null and not n.undo
     and (p.phase <> 'forward' or exists (select from pawl.outcome o where o.id = n.id))
   on conflict do nothing;
 end

@@ -41,13 +41,13 @@ declare
   v_error text := coalesce((select o.error from pawl.outcome o where o.id = p_id), (select t.error from pawl.tsq t where t.id = p_id));
 begin
   if v_error is null and p_status = 'WAITING_FOR_RETRY' then
-    return (select s.error from pawl.process_step s where s.id = p_id and s.error is not null order by s.number desc, s.ended_at desc limit 1);
+    return (select s.error from pawl.process_step s where s.id = p_id and s.error is not null order by s.number desc limit 1);
   end if;
   return coalesce(
     case when v_error = 'canceled by an operator' then (
            select case when r.key = 'deadline' then pawl.deadline_error()
-                       else 'canceled by ' || r.actor || coalesce(': ' || (r.payload #>> '{$cancel,reason}'), '') end
-           from pawl.process_response r where r.id = p_id and r.name = '$cancel' order by r.number limit 1)
+                       else 'canceled by ' || r.actor || coalesce(': ' || (r.payload ->> 'reason'), '') end
+           from pawl.process_response r where r.id = p_id and r.kind = 'cancel' order by r.number limit 1)
          when v_error = pawl.canceled_error() then (
            select 'canceled by ' || d.operator || coalesce(': ' || d.reason, '') || ', while it ran'
            from pawl.decision_last(p_id) d where d.decision = 'cancel') end,
@@ -55,27 +55,34 @@ begin
 end
 $$;
 
--- The step that a process is in, or was in last: the one that failed, if it waits for an operator; the one that it waits in, or waited in after its last
--- record; or the last one that has a record. p_step: of its row, which is written with patches and waits only.
-create or replace function pawl.process_step_shown (p_id bigint, p_step text, p_status text, p_error text)
+-- The step that a process is in, or was in last: the one that failed, if it waits for an operator or has failed; the one that it waits in, or waited in
+-- after its last record; or the last one that has a record.
+create or replace function pawl.process_step_shown (p_id bigint, p_status text)
   returns text
   language plpgsql stable
   set plan = keyed_cached
 as $$
+declare
+  v_process record;
 begin
+  select pawl.record_text(p.step, p.item, p.undo) as step, p.waited_at,
+         case when p_status in ('FAILED', 'COMPENSATED') or p_status = 'WAITING_FOR_TSQ' and p.phase = 'forward' then p.failed end as failed
+  into v_process
+  from pawl.process p where p.id = p_id;
+  if p_status like 'WAITING_FOR_%' and p_status <> 'WAITING_FOR_TSQ' and v_process.step is not null then
+    return v_process.step;
+  end if;
   return coalesce(
-    case when p_status like 'WAITING_FOR_%' and p_status <> 'WAITING_FOR_TSQ' then p_step
-         when p_status <> 'COMPLETED' then substring(p_error from '^step ([^ :]+)(?::gone[0-9]+)?: ') end,
-    (select case when w.since >= s.ended_at then p_step else regexp_replace(s.name, ':.*$', '') end
+    v_process.failed,
+    (select case when v_process.waited_at >= s.ended_at then v_process.step else pawl.record_text(s.step, s.item, s.undo) end
      from pawl.process_step s
-     cross join (select p.waited_at as since from pawl.process p where p.id = p_id) w
-     where s.id = p_id and s.name <> '~' and s.name !~ ':gone[0-9]+$'
-     order by s.number desc, s.ended_at desc, s.started_at desc, s.name desc limit 1),
-    p_step);
+     where s.id = p_id and s.aside = 0
+     order by s.number desc limit 1),
+    v_process.step);
 end
 $$;
 
--- When the steps of a process began to wait or to sleep. A record says so (STEP:begun, STEP:begunN); where there is none, the command or child that the step
+-- When the steps of a process began to wait or to sleep. A record says so (kind begin); where there is none, the command or child that the step
 -- has sent, with which a record comes; where there is neither, the process was suspended in this step.
 create or replace function pawl.process_waits (p_id bigint)
   returns table (step text, at timestamptz)
@@ -88,17 +95,17 @@ begin
       select w.step, w.at, w.kind, lag(w.kind) over step as last, lead(w.kind) over step as next,
              bool_or(w.kind < 3) over (step rows unbounded preceding) as is_known
       from (
-        select pawl.process_target_record(c.reply_to) as step, c.created_at as at, 1 as kind
+        select pawl.record_text(s.step, s.item, s.undo, p_aside => s.aside) as step, c.created_at as at, 1 as kind
         from pawl.process_sent s
-        cross join lateral (select c.reply_to, c.created_at from pawl.command c where c.id = s.sent_id limit 1) c
+        cross join lateral (select c.created_at from pawl.command c where c.id = s.sent_id limit 1) c
         where s.id = p_id
         union all -- a list of items is recorded when an "each" begins; everything else that begins, waits
-        select regexp_replace(s.name, ':begun[0-9]*$', ''), s.ended_at, 2
-        from pawl.process_step s where s.id = p_id and s.name ~ ':begun[0-9]*$' and jsonb_typeof(s.result) is distinct from 'array'
+        select pawl.record_text(s.step, s.item, s.undo), s.ended_at, 2
+        from pawl.process_step s where s.id = p_id and s.kind = 'begin' and s.aside = 0 and jsonb_typeof(s.result) is distinct from 'array'
         union all
         select r.met, r.waited_at, 3 from pawl.process_response r where r.id = p_id and r.waited_at is not null
         union all
-        select p.step, p.waited_at, 3 from pawl.process p
+        select pawl.record_text(p.step, p.item, p.undo), p.waited_at, 3 from pawl.process p
         where p.id = p_id and p.waited_at is not null and not exists (
           select from pawl.process_response r where r.id = p_id and r.waited_at = p.waited_at)) w
       window step as (partition by w.step order by w.at, w.kind)) w
@@ -126,41 +133,46 @@ begin
                 else a.event end, a.at, a.attempt, a.actor, a.details, case when a.step < 2 then a.step else a.step + 10 end, a.place::text
     from pawl.audit a where a.id = p_id
     union all
-    select case when r.name = '$deadline' or r.name = '$cancel' and r.key = 'deadline' then 'DEADLINE_PASSED'
-                when r.name = '$cancel' then 'CANCEL_REQUESTED' when r.name = '$move' then 'MOVED'
-                when r.name ~ '^[$](reply|gone)[.]' then 'REPLY' else 'RESPONSE' end,
+    select case r.kind when 'cancel' then case when r.key = 'deadline' then 'DEADLINE_PASSED' else 'CANCEL_REQUESTED' end
+                       when 'deadline' then 'DEADLINE_PASSED' when 'move' then 'MOVED' when 'reply' then 'REPLY' else 'RESPONSE' end,
            r.at, 0::smallint, r.actor,
-           case when r.name in ('$cancel', '$deadline', '$move') then jsonb_strip_nulls(coalesce(r.payload -> '$cancel', r.payload) || jsonb_build_object('met', r.met))
-                else jsonb_strip_nulls(jsonb_build_object('name', r.name, 'key', r.key, 'met', r.met)) end,
+           case when r.kind in ('cancel', 'deadline', 'move') then jsonb_strip_nulls(r.payload || jsonb_build_object('met', r.met))
+                else jsonb_strip_nulls(jsonb_build_object('name', pawl.record_text(r.name, r.item, r.undo, p_aside => r.aside), 'key', r.key, 'met', r.met)) end,
            2, r.number::text
     from pawl.process_response r where r.id = p_id
     union all
-    select 'RESUMED', r.at, 0::smallint, null, jsonb_build_object('step', r.met, 'by', case when r.key = 'deadline' and r.name in ('$cancel', '$deadline') then 'deadline'
-             when r.name = '$cancel' then 'cancel'
-             when r.name ~ '^[$](reply|gone)[.]' then 'reply' else 'response' end), 3, r.number::text
+    select 'RESUMED', r.at, 0::smallint, null, jsonb_build_object('step', r.met, 'by', case when r.key = 'deadline' and r.kind in ('cancel', 'deadline') then 'deadline'
+             when r.kind in ('cancel', 'reply') then r.kind else 'response' end), 3, r.number::text
     from pawl.process_response r where r.id = p_id and r.resumed
     union all
     select 'WAITING', w.at, 0::smallint, null, jsonb_build_object('step', w.step), 4, w.step from pawl.process_waits(p_id) w
     union all
-    select w.event, w.at, w.attempt, null, w.details, w.rank, s.name
+    select 'COMPENSATING', p.compensating_at, 0::smallint, null, jsonb_strip_nulls(jsonb_build_object('reason', p.reason)), 5, ''
+    from pawl.process p where p.id = p_id and p.compensating_at is not null
+    union all
+    select w.event, w.at, w.attempt, null, w.details, w.rank, n.name
     from pawl.process_step s
+    cross join lateral (select pawl.record_text(s.step, s.item, s.undo, s.kind, s.aside) as name) n
     cross join lateral (
-      select 'RESUMED' as event, s.ended_at as at, 0::smallint as attempt, jsonb_build_object('step', s.name, 'by', 'time') as details, 4 as rank
+      select 'RESUMED' as event, s.ended_at as at, 0::smallint as attempt, jsonb_build_object('step', n.name, 'by', 'time') as details, 4 as rank
       -- A wait that has a result was not ended by time, also if it was complete before the process was suspended.
-      where s.name !~ ':' and coalesce(s.result, 'null') = 'null' and exists (
+      where s.aside = 0 and coalesce(s.result, 'null') = 'null' and exists (
           select from pawl.process_step b
-          where b.id = s.id and b.name = s.name || ':begun' and jsonb_typeof(b.result) is distinct from 'array' and b.ended_at <= s.ended_at)
-        and not exists (select from pawl.process_response r where r.id = s.id and r.met = s.name and r.resumed and r.at <= s.ended_at)
+          where b.id = s.id and b.step = s.step and b.item = s.item and b.undo = s.undo and b.kind = 'begin' and b.aside = 0 and b.attempt = 1
+            and jsonb_typeof(b.result) is distinct from 'array' and b.ended_at <= s.ended_at)
+        and not exists (select from pawl.process_sent x where x.id = s.id and x.step = s.step and x.item = s.item and x.undo = s.undo)
+        and not exists (select from pawl.process_response r where r.id = s.id and r.met = n.name and r.resumed and r.at <= s.ended_at)
       union all
-      select 'RESUMED', s.started_at, s.attempt, jsonb_build_object('step', s.name, 'by', 'retry'), 4
-      where s.attempt > 1 and s.name !~ ':' and exists (
-        select from pawl.process_step b where b.id = s.id and b.name = s.name and b.attempt = s.attempt - 1 and b.ended_at < s.started_at)
+      select 'RESUMED', s.started_at, s.attempt, jsonb_build_object('step', n.name, 'by', 'retry'), 4
+      where s.attempt > 1 and s.aside = 0 and exists (
+        select from pawl.process_step b
+        where b.id = s.id and b.step = s.step and b.item = s.item and b.undo = s.undo and b.kind = 'step' and b.aside = 0 and b.attempt = s.attempt - 1
+          and b.ended_at < s.started_at)
       union all
-      select 'COMPENSATING', s.ended_at, 0::smallint, jsonb_build_object('reason', s.result), 5 where s.name = '~'
-      union all
-      select 'COMPENSATION', s.ended_at, s.attempt, jsonb_strip_nulls(jsonb_build_object('step', substr(s.name, 2), 'error', s.error)), 6
-      where s.name ~ '^~[^:]+(:gone[0-9]+)?$') w
-    where s.id = p_id;
+      select 'COMPENSATION', s.ended_at, s.attempt,
+             jsonb_strip_nulls(jsonb_build_object('step', pawl.record_text(s.step, s.item, false, s.kind, s.aside), 'error', s.error)), 6
+      where s.undo) w
+    where s.id = p_id and s.kind = 'step';
 end
 $$;
 
@@ -173,35 +185,35 @@ as $$
   select jsonb_build_object(
     'process_id', c.command_id, 'domain', substr(n.name, 9), 'type', c.type, 'version', d.version, 'status', pawl.process_status(p.id),
     'state', pawl.json_shown(p.state, true), 'state_version', p.version,
-    'step', pawl.process_step_shown(p.id, p.step, pawl.process_status(p.id), coalesce(o.error, t.error)), 'created_at', pawl.iso(c.created_at),
+    'step', pawl.process_step_shown(p.id, pawl.process_status(p.id)), 'created_at', pawl.iso(c.created_at),
     'ended_at', pawl.iso(o.ended_at), 'result', pawl.json_shown(o.result, true), 'error', pawl.process_error_shown(p.id, pawl.process_status(p.id)), 'deadline', pawl.iso(p.deadline),
     'on_deadline', case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end,
-    'waits_for', case when w.id is not null then p.waits end, -- null: only a response resumes it; its row is due in ten years
-    'condition', case when w.id is not null and p.waits ? '*' then
-      jsonb_path_query_first(d.source::jsonb, 'lax $.** ? (@.name == $step).wait.until', jsonb_build_object('step', substring(p.step from '^[^\[]*')), true) end,
+    'waits_for', case when w.id is not null then pawl.waits_shown(p.waits) end, -- null: only a response resumes it; its row is due in ten years
+    'condition', case when w.id is not null and p.waits @> '[{"kind": "any"}]' then
+      jsonb_path_query_first(d.source::jsonb, 'lax $.** ? (@.name == $step).wait.until', jsonb_build_object('step', p.step), true) end,
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
     'worker', l.worker,
     'sent', coalesce((
       select jsonb_agg(jsonb_build_object('id', s.command_id, 'kind', case when s.name like 'process:%' then 'process' else 'command' end,
                          'domain', regexp_replace(s.name, '^process:', ''), 'type', s.type,
                          'status', case when s.name like 'process:%' then pawl.process_status(s.id) else pawl.command_status(s.id) end,
-                         'step', pawl.process_target_record(s.reply_to)) order by s.id)
-      from (select s.id, s.command_id, s.type, s.reply_to, n.name
+                         'step', s.step) order by s.id)
+      from (select s.id, s.command_id, s.type, pawl.record_text(e.step, e.item, e.undo, p_aside => e.aside) as step, n.name
             from pawl.process_sent e
             join pawl.command s on s.id = e.sent_id
             cross join lateral (select n.name from pawl.domain_name n where n.id = s.domain_id limit 1) n
             where e.id = p.id and not exists (select from pawl.outcome x where x.id = e.sent_id)
             order by e.sent_id limit 100) s), '[]'),
     'steps', coalesce((
-      select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result, s.bytes <= 4194304),
-                         'error', s.error,
+      select jsonb_agg(jsonb_build_object('name', pawl.record_text(s.step, s.item, s.undo, s.kind, s.aside), 'attempt', s.attempt, 'aside', s.aside,
+                         'verdict', s.verdict, 'result', pawl.json_shown(s.result, s.bytes <= 4194304), 'error', s.error,
                          'started_at', pawl.iso(s.started_at), 'ended_at', pawl.iso(s.ended_at),
-                         'took_ms', (extract(epoch from s.ended_at - s.started_at) * 1000)::bigint) order by s.number, s.ended_at, s.name, s.attempt)
-      from (select s.*, sum(pawl.json_bytes(s.result)) over (order by s.number desc, s.ended_at desc, s.name desc, s.attempt desc) as bytes
-            from pawl.process_step s -- without when a step began and why it is compensated: these records are the engine's own
-            where s.id = p.id and s.name <> '~' and s.name !~ ':(begun|input)') s), '[]'),
+                         'took_ms', (extract(epoch from s.ended_at - s.started_at) * 1000)::bigint) order by s.number)
+      from (select s.*, sum(pawl.json_bytes(s.result)) over (order by s.number desc) as bytes
+            from pawl.process_step s -- without when a step began and what it was given: these records are the engine's own
+            where s.id = p.id and s.kind in ('step', 'done')) s), '[]'),
     'responses', coalesce((
-      select jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', pawl.json_shown(r.payload, r.bytes <= 4194304), 'at', pawl.iso(r.at), 'actor', r.actor,
+      select jsonb_agg(jsonb_build_object('kind', r.kind, 'name', coalesce(nullif(pawl.record_text(r.name, r.item, r.undo, p_aside => r.aside), ''), r.kind), 'key', r.key, 'payload', pawl.json_shown(r.payload, r.bytes <= 4194304), 'at', pawl.iso(r.at), 'actor', r.actor,
                          'met', r.met) order by r.number)
       from (select r.*, sum(pawl.json_bytes(r.payload)) over (order by r.number desc) as bytes
             from pawl.process_response r where r.id = p.id) r), '[]'),
@@ -386,7 +398,7 @@ begin
        and (p_text is null or position(p_text in v_row.state::text) > 0) then
       status := pawl.process_status(v_row.id);
       error := pawl.process_error_shown(v_row.id, status);
-      step := case when p_status is null or status = p_status then pawl.process_step_shown(v_row.id, v_row.step, status, error) end;
+      step := case when p_status is null or status = p_status then pawl.process_step_shown(v_row.id, status) end;
       if (p_status is null or status = p_status) and (p_step is null or step = p_step) then
         id := v_row.id; process_id := v_row.command_id; domain := v_row.domain; type := v_row.type;
         created_at := v_row.created_at;

@@ -17,7 +17,7 @@ as $$
 declare
   v_id bigint := pawl.process_number(p_process_id, p_domain);
 begin
-  perform pawl.name_check('name', p_name, 100, 'QP001'); -- those that begin with "$" are the engine's own
+  perform pawl.name_check('name', p_name, 100, 'QP001');
   if v_id is null then
     raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
   end if;

@@ -6,14 +6,19 @@
 --
 --     process_definition  one row per version of a definition file; never changed
 --     process             one row per process; updated by patches, when it is suspended and when it resumes
---     process_step        one row per attempt of a step; inserted, deleted by retention or an operator's retry
---     process_response    one row per response; inserted once, updated when it resumes the process
+--     process_step        one row per record: an attempt of a step that ended, or what a step remembers. Inserted once;
+--                         a retry from a step sets it aside or deletes it, retention deletes it
+--     process_response    one row per response; inserted once, set aside by a retry
 --     process_sent        one row per command or child that a step has sent; deleted by retention with its process
 --     process_orphan      one row per command or child that was open when its process ended or began to be compensated;
 --                         deleted when it is canceled
 --
 -- Columns of pawl.process that change often are not indexed, so that these updates are heap-only. What is indexed
 -- changes once (phase, deadline_due).
+--
+-- A step is named by (step, item, undo, aside): the name in the definition or of the call in code, which item of each
+-- "each" around it, the outermost first, whether it is the compensation of that step, and which of its lives. No name
+-- has a meaning in any of its characters.
 
 create table pawl.process_definition (
   id integer generated always as identity primary key,
@@ -34,10 +39,15 @@ create table pawl.process (
   phase text not null default 'forward',
   state jsonb not null,
   version bigint not null default 1, -- grows with every change of the state
-  step text, -- the last one that was recorded, or in which it waits
+  step text, -- the last one that was recorded, or in which it waits; see pawl.process_step
+  item integer[] not null default '{}',
+  undo boolean not null default false,
+  failed text, -- the step that failed for good, as it is shown; null: none has
+  reason text, -- why it is compensated; null: its code has not said
+  compensating_at timestamptz, -- when that began
   wait text, -- the status that it shows while it waits
-  -- The responses that resume it as {"name": count}, of which one is enough. A count is that of all responses of this
-  -- name since the start; "*" stands for any response.
+  -- What resumes it, of which one is enough: [{"kind": "signal" | "reply" | "any", "name", "item", "undo", "aside",
+  -- "count"}]. A count is that of all such responses since the start.
   waits jsonb,
   deadline timestamptz,
   deadline_action text,
@@ -46,7 +56,7 @@ create table pawl.process (
   response_count integer not null default 0, -- from outside, and their bytes as text
   response_bytes bigint not null default 0,
   -- The ids of what its steps send and post are derived from it, so that no other sender can take one.
-  secret uuid default gen_random_uuid(),
+  secret uuid not null default gen_random_uuid(),
   waited_at timestamptz, -- when it was suspended to wait in `step`; null: its state was patched or it was retried since
   deadline_given text, -- by the start, see pawl.deadline_read; null: the deadline is that of the definition
   deadline_due timestamptz, -- when its deadline is decided about; null: it has none, or it was
@@ -67,38 +77,61 @@ create index process_deadline_due on pawl.process (deadline_due) where deadline_
 create sequence pawl.step_seq;
 create table pawl.process_step (
   id bigint not null, -- of the process
-  name text not null, -- with its index for one of `each`: "charge[3]"
-  attempt smallint not null,
-  input_hash text, -- of the input that it was given, for replays of code
+  number bigint not null default nextval('pawl.step_seq'), -- the order of the records; times do not give it
+  step text not null,
+  item integer[] not null default '{}',
+  undo boolean not null default false,
+  -- step: an attempt has ended. begin: a wait, a sleep, an each or an awaited command has begun, with what it remembers. input: what the attempts
+  -- are given. done: the action has happened, and its step could not be recorded
+  kind text not null default 'step',
+  aside smallint not null default 0, -- set aside by the nth retry from a step; 0: it counts
+  attempt smallint not null default 1,
+  verdict text not null default 'done', -- done; failed: counts by the policy; final: not tried again; refused: the same, for a business reason; timed_out
+  retry_at timestamptz, -- not tried again before this; null: as the policy says
+  taken int4multirange, -- of a wait: the responses of its name that it has taken, by their order from 0
+  call integer, -- of code: the number of the call, from 0
+  call_kind text,
+  input_hash text,
   result jsonb,
   error text, -- null: it succeeded
+  is_reset boolean, -- of a failure: it does not count any more; false: it stays; null: no retry has decided
   started_at timestamptz not null,
   ended_at timestamptz not null,
-  number bigint not null default nextval('pawl.step_seq'),
-  is_reset boolean, -- of a failure: true: it does not count any more; false: it stays; null: no retry has decided
-  primary key (id, name, attempt)
+  primary key (id, step, item, undo, kind, aside, attempt),
+  constraint process_step_kind_check check (kind in ('step', 'begin', 'input', 'done')),
+  constraint process_step_verdict_check check (verdict in ('done', 'failed', 'final', 'refused', 'timed_out'))
 );
 
 create sequence pawl.response_seq;
 create table pawl.process_response (
   id bigint not null, -- of the process
-  name text not null,
+  kind text not null, -- signal: from an application. reply: the outcome of what a step has sent. cancel, deadline, move: a decision
+  name text not null, -- of a signal; of the step that a reply is for
+  item integer[] not null default '{}', -- and its item
+  undo boolean not null default false, -- a reply to its compensation
+  aside smallint not null default 0, -- and which of its records that undoes
   key text not null, -- one response per key
   number bigint not null, -- grows in the order of arrival
   payload jsonb not null,
+  is_aside boolean not null default false, -- a reply that a retry has set aside
   at timestamptz not null,
   actor text,
-  met text, -- the step that waited for it when it arrived
+  met text, -- the step that waited for it when it arrived, as it is shown
   resumed boolean, -- it resumed the process
-  waited_at timestamptz, -- of one that resumed the process: since when that had waited
-  verdict text, -- the answer to its sender, for repeats: RESUMED, STORED, STORED_UNEXPECTED, LATE
+  waited_at timestamptz, -- since when the process had waited
+  verdict text, -- what the sender was answered: RESUMED, STORED, STORED_UNEXPECTED, LATE; null: it is no signal
   unexpected_in integer, -- of STORED_UNEXPECTED: the definition of which no wait takes this name
-  primary key (id, name, key)
+  primary key (id, kind, name, item, key),
+  constraint process_response_kind_check check (kind in ('signal', 'reply', 'cancel', 'deadline', 'move'))
 );
 
 create table pawl.process_sent (
   id bigint not null, -- of the process
   sent_id bigint not null, -- of the command or child
+  step text not null,
+  item integer[] not null,
+  undo boolean not null,
+  aside smallint not null,
   primary key (id, sent_id)
 );
 

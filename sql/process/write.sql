@@ -112,7 +112,7 @@ $$;
 
 -- Verdicts of patches that cannot be applied: STALE, TOO_LARGE. One whose record is known is not applied again.
 create or replace function pawl.write_patches_check (
-  p_ids bigint[], p_steps text[], p_attempts integer[], p_patches jsonb[], p_versions bigint[], p_verdicts text[])
+  p_ids bigint[], p_records jsonb[], p_patches jsonb[], p_versions bigint[], p_verdicts text[])
   returns text[]
   language plpgsql
 as $$
@@ -125,13 +125,15 @@ begin
     from (
       select u.ord, u.verdict, s.is_known, nullif(u.version, 0) <> p.version or u.version > 0 and b.patched > 0 as is_stale,
              case when u.patch is not null then pawl.json_bytes(p.state || u.patch) + b.bytes end as bytes
-      from unnest(p_ids, p_steps, p_attempts, p_patches, p_versions, p_verdicts)
-        with ordinality u (id, step, attempt, patch, version, verdict, ord)
+      from unnest(p_ids, p_records, p_patches, p_versions, p_verdicts) with ordinality u (id, record, patch, version, verdict, ord)
       left join lateral (
         select p.version, p.state from pawl.process p where p.id = u.id and u.verdict = 'WRITTEN' and u.patch is not null limit 1) p on true
       left join lateral (
-        select true as is_known from pawl.process_step s
-        where s.id = u.id and s.name = u.step and s.attempt = u.attempt and u.patch is not null limit 1) s on true
+        select true as is_known
+        from pawl.record_read(u.record) r
+        join pawl.process_step s on s.id = u.id and s.step = r.step and s.item = r.item and s.undo = r.undo and s.kind = r.kind and s.aside = r.aside
+          and s.attempt = r.attempt
+        where u.patch is not null limit 1) s on true
       -- What items before it in this call do to the same process.
       left join lateral (
         select count(*) as patched, coalesce(sum(octet_length(o.patch::text)), 0) as bytes
@@ -143,8 +145,7 @@ $$;
 
 -- Insert records and apply their patches. Returns the items whose record was there before; null: none was.
 create or replace function pawl.write_records (
-  p_ids bigint[], p_steps text[], p_attempts integer[], p_hashes text[], p_results jsonb[], p_errors text[], p_started_us bigint[],
-  p_patches jsonb[], p_now timestamptz, p_was_tried boolean, p_verdicts text[])
+  p_ids bigint[], p_records jsonb[], p_results jsonb[], p_errors text[], p_patches jsonb[], p_now timestamptz, p_was_tried boolean, p_verdicts text[])
   returns bigint[]
   language plpgsql
 as $$
@@ -154,25 +155,27 @@ declare
   v_inserted bigint;
 begin
   with item as (
-    select u.*
-    from unnest(p_ids, p_steps, p_attempts, p_hashes, p_results, p_errors, p_started_us, p_patches, p_verdicts)
-      with ordinality u (id, step, attempt, hash, result, error, started_us, patch, verdict, ord)
-    where u.verdict = 'WRITTEN' and u.step is not null
+    select u.id, u.result, u.error, u.patch, u.ord, r.*
+    from unnest(p_ids, p_records, p_results, p_errors, p_patches, p_verdicts) with ordinality u (id, record, result, error, patch, verdict, ord)
+    cross join lateral pawl.record_read(u.record) r
+    where u.verdict = 'WRITTEN' and u.record is not null
   ), recorded as (
-    insert into pawl.process_step (id, name, attempt, input_hash, result, error, started_at, ended_at)
-    select i.id, i.step, i.attempt, i.hash, i.result, i.error, coalesce(timestamptz 'epoch' + nullif(i.started_us, 0) * interval '1 us', p_now), p_now
+    insert into pawl.process_step (id, step, item, undo, kind, aside, attempt, verdict, retry_at, taken, call, call_kind, input_hash, result, error, started_at, ended_at)
+    select i.id, i.step, i.item, i.undo, i.kind, i.aside, i.attempt, coalesce(i.verdict, case when i.error is null then 'done' else 'failed' end), i.retry_at, i.taken,
+           i.call, i.call_kind, i.input_hash, i.result, i.error, coalesce(i.started_at, p_now), p_now
     from item i
-    on conflict (id, name, attempt) do nothing
-    returning id, name, attempt
+    on conflict (id, step, item, undo, kind, aside, attempt) do nothing
+    returning id, step, item, undo, kind, aside, attempt
   ), patched as (
-    update pawl.process p set state = p.state || i.patch, version = p.version + 1, step = i.step, waited_at = null
+    update pawl.process p set state = p.state || i.patch, version = p.version + 1, step = l.step, item = l.item, undo = l.undo, waited_at = null
     from (
-      select i.id, jsonb_object_agg(e.key, e.value order by i.ord) as patch, max(i.step) as step
+      select i.id, jsonb_object_agg(e.key, e.value order by i.ord) as patch, max(i.ord) as last
       from item i
-      join recorded r on r.id = i.id and r.name = i.step and r.attempt = i.attempt
+      join recorded r on r.id = i.id and r.step = i.step and r.item = i.item and r.undo = i.undo and r.kind = i.kind and r.aside = i.aside and r.attempt = i.attempt
       cross join lateral jsonb_each(i.patch) e (key, value)
       where i.patch is not null
       group by i.id) i
+    join item l on l.ord = i.last
     where p.id = i.id
   )
   select (select count(*) from item), (select count(*) from recorded) into v_items, v_inserted;
@@ -181,17 +184,20 @@ begin
     where l.id = any (array( -- without one that pawl.cancel has locked: it is not waited for
       select l.id from pawl.lease l
       where l.attempt > 1 and l.id = any (array(
-        select u.id from unnest(p_ids, p_steps, p_errors, p_verdicts) u (id, step, error, verdict)
-        where u.verdict = 'WRITTEN' and u.step is not null and u.error is null))
+        select u.id from unnest(p_ids, p_records, p_errors, p_verdicts) u (id, record, error, verdict)
+        where u.verdict = 'WRITTEN' and u.record is not null and u.error is null))
       order by l.id for no key update skip locked));
   end if;
   if v_inserted = v_items then
     return null;
   end if;
   return array(
-    select u.ord from unnest(p_ids, p_steps, p_attempts, p_verdicts) with ordinality u (id, step, attempt, verdict, ord)
+    select u.ord from unnest(p_ids, p_records, p_verdicts) with ordinality u (id, record, verdict, ord)
+    cross join lateral pawl.record_read(u.record) r
     cross join lateral (
-      select from pawl.process_step s where s.id = u.id and s.name = u.step and s.attempt = u.attempt and s.ended_at <> p_now limit 1) s
+      select from pawl.process_step s
+      where s.id = u.id and s.step = r.step and s.item = r.item and s.undo = r.undo and s.kind = r.kind and s.aside = r.aside and s.attempt = r.attempt
+        and s.ended_at <> p_now limit 1) s
     where u.verdict = 'WRITTEN');
 end
 $$;
@@ -199,16 +205,16 @@ $$;
 -- Processes that were canceled end with the step that was recorded: verdict ENDED. A suspension, an end or a change of the phase in the same call decides
 -- by itself.
 create or replace function pawl.write_canceled (
-  p_ids bigint[], p_steps text[], p_phases text[], p_waits text[], p_ends text[], p_known bigint[], p_verdicts text[])
+  p_ids bigint[], p_records jsonb[], p_phases text[], p_waits text[], p_ends text[], p_known bigint[], p_verdicts text[])
   returns text[]
   language plpgsql
 as $$
 declare
   v_canceled bigint[] := array(
     select distinct u.id
-    from unnest(p_ids, p_steps, p_verdicts) with ordinality u (id, step, verdict, ord)
+    from unnest(p_ids, p_records, p_verdicts) with ordinality u (id, record, verdict, ord)
     cross join lateral (select from pawl.lease l where l.id = u.id and l.cancel limit 1) l
-    where u.verdict = 'WRITTEN' and u.step is not null and u.ord <> all (coalesce(p_known, '{}'))
+    where u.verdict = 'WRITTEN' and u.record is not null and u.ord <> all (coalesce(p_known, '{}'))
       and u.id <> all (array(
         select o.id from unnest(p_ids, p_waits, p_ends, p_phases) o (id, wait, outcome, phase)
         where coalesce(o.wait, o.outcome, o.phase) is not null))
@@ -222,14 +228,16 @@ begin
 end
 $$;
 
--- Processes enter phases. What they have sent and what is open is canceled when they begin to be compensated.
-create or replace function pawl.write_phases (p_ids bigint[], p_phases text[], p_verdicts text[])
+-- Processes enter phases. What they have sent and what is open is canceled when they begin to be compensated. p_errors: why.
+create or replace function pawl.write_phases (p_ids bigint[], p_phases text[], p_failed text[], p_errors text[], p_verdicts text[])
   returns void
   language plpgsql
 as $$
 begin
-  update pawl.process p set phase = u.phase
-  from unnest(p_ids, p_phases, p_verdicts) u (id, phase, verdict)
+  update pawl.process p
+  set phase = u.phase, reason = coalesce(p.reason, u.error), failed = coalesce(p.failed, u.failed),
+      compensating_at = case when u.phase = 'compensating' then coalesce(p.compensating_at, pawl.now()) else p.compensating_at end
+  from unnest(p_ids, p_phases, p_failed, p_errors, p_verdicts) u (id, phase, failed, error, verdict)
   where p.id = u.id and u.verdict = 'WRITTEN' and u.phase is not null and p.phase <> 'compensated'; -- it is the last one
   perform pawl.process_orphan_note(array(
     select u.id from unnest(p_ids, p_phases, p_verdicts) u (id, phase, verdict)
@@ -238,7 +246,7 @@ end
 $$;
 
 -- Suspend processes; verdict MET for those of which a wait is complete. One that was canceled ends instead.
-create or replace function pawl.write_waits (p_ids bigint[], p_waits text[], p_at text[], p_for jsonb[], p_due_us bigint[], p_verdicts text[])
+create or replace function pawl.write_waits (p_ids bigint[], p_waits text[], p_at jsonb[], p_for jsonb[], p_due_us bigint[], p_verdicts text[])
   returns text[]
   language plpgsql
 as $$
@@ -259,8 +267,9 @@ begin
   perform pawl.command_allocation_lock();
   v_now := pawl.now(); -- under the lock: see pawl.requeue_due
   with asleep as (
-    select u.id, u.wait, u.waits_for, greatest(timestamptz 'epoch' + u.due_us * interval '1 us', v_now) as due, u.step
-    from unnest(p_ids, p_waits, p_at, p_for, p_due_us, v_verdicts) u (id, wait, step, waits_for, due_us, verdict)
+    select u.id, u.wait, u.waits_for, greatest(timestamptz 'epoch' + u.due_us * interval '1 us', v_now) as due, r.step, r.item, r.undo
+    from unnest(p_ids, p_waits, p_at, p_for, p_due_us, v_verdicts) u (id, wait, at, waits_for, due_us, verdict)
+    left join lateral pawl.record_read(u.at) r on true
     where u.verdict = 'WRITTEN' and u.wait is not null
   ), ended as (
     delete from pawl.lease l where l.id = any (array(select a.id from asleep a)) and not l.cancel returning l.*
@@ -271,6 +280,7 @@ begin
     returning 1
   ), noted as (
     update pawl.process p set wait = a.wait, waits = a.waits_for, step = coalesce(a.step, p.step),
+      item = case when a.step is null then p.item else a.item end, undo = case when a.step is null then p.undo else a.undo end,
       waited_at = case when a.wait <> 'WAITING_FOR_RETRY' then v_now end
     from asleep a where p.id = a.id
   )
@@ -314,7 +324,7 @@ $$;
 -- End processes. Verdict MET for one whose compensation was asked for before, by an operator or by its deadline: it goes on with that. Code decides by itself, but not after
 -- its deadline: see pawl.write_late.
 create or replace function pawl.write_ends (
-  p_ids bigint[], p_tokens bigint[], p_ends text[], p_results jsonb[], p_errors text[], p_verdicts text[])
+  p_ids bigint[], p_tokens bigint[], p_ends text[], p_failed text[], p_results jsonb[], p_errors text[], p_verdicts text[])
   returns text[]
   language plpgsql
 as $$
@@ -323,7 +333,7 @@ declare
   v_canceled bigint[] := array(
     select u.ord from unnest(p_ids, p_ends, p_verdicts) with ordinality u (id, outcome, verdict, ord)
     where u.verdict = 'WRITTEN' and u.outcome in ('complete', 'fail', 'reject') and exists (
-        select from pawl.process_response r where r.id = u.id and r.name = '$cancel')
+        select from pawl.process_cancellations(u.id))
       and exists (select from pawl.process p where p.id = u.id and p.phase = 'forward' and p.definition_id is not null));
 begin
   if cardinality(v_canceled) > 0 then
@@ -333,6 +343,11 @@ begin
   end if;
   perform pawl.write_ends_check(p_ids, p_ends, v_verdicts);
   v_verdicts := pawl.write_late(p_ids, p_ends, v_verdicts);
+  if p_failed is not null then
+    update pawl.process p set failed = u.failed
+    from unnest(p_ids, p_ends, p_failed, v_verdicts) u (id, outcome, failed, verdict)
+    where p.id = u.id and u.verdict = 'WRITTEN' and u.outcome in ('fail', 'reject') and u.failed is not null and p.phase = 'forward';
+  end if;
   if 'reject' = any (p_ends) then
     perform pawl.process_orphan_note(array(
       select u.id from unnest(p_ids, p_ends, v_verdicts) u (id, outcome, verdict)
@@ -353,19 +368,21 @@ $$;
 
 -- Raises unless records have attempts, and times and awaited responses are in range: what a process waits for is read again by each response.
 create or replace function pawl.write_guard (
-  p_steps text[], p_attempts integer[], p_started_us bigint[], p_patches jsonb[], p_phases text[], p_waits text[], p_for jsonb[],
-  p_due_us bigint[])
+  p_records jsonb[], p_patches jsonb[], p_phases text[], p_waits text[], p_at jsonb[], p_for jsonb[], p_due_us bigint[])
   returns void
   language plpgsql
 as $$
 declare
   c_time_max constant bigint := 253402300799999999; -- the end of the year 9999
 begin
-  if p_steps is not null and exists (select from unnest(p_steps, p_attempts) u (step, attempt) where u.step is not null and (u.attempt between 0 and 32767) is not true) then
-    raise exception 'attempts must be from 0 to 32767 where there is a step' using errcode = 'QP001';
+  if p_records is not null and not pawl.records_are_valid(p_records) then
+    raise exception 'records must be objects with a step, and an attempt from 0 to 32767' using errcode = 'QP001';
   end if;
-  if 0 > any (p_started_us) or c_time_max < any (p_started_us) or 0 > any (p_due_us) or c_time_max < any (p_due_us) then
-    raise exception 'started_us and due_us must be from 0 to %', c_time_max using errcode = 'QP001';
+  if p_at is not null and not pawl.records_are_valid(p_at) then
+    raise exception 'at must be an object with a step' using errcode = 'QP001';
+  end if;
+  if 0 > any (p_due_us) or c_time_max < any (p_due_us) then
+    raise exception 'due_us must be from 0 to %', c_time_max using errcode = 'QP001';
   end if;
   if p_patches is not null and exists (select from unnest(p_patches) u (patch) where jsonb_typeof(u.patch) <> 'object') then
     raise exception 'patches must be objects' using errcode = 'QP001';
@@ -377,9 +394,9 @@ begin
   end if;
   if p_for is not null and exists (
        select from unnest(p_for) f
-       where jsonb_typeof(f) <> 'object' or exists (
-         select from jsonb_each_text(case when jsonb_typeof(f) = 'object' then f end) w where w.value ~ '^[0-9]{1,9}$' is not true)) then
-    raise exception 'for must be an object of numbers by the names of responses' using errcode = 'QP001';
+       where jsonb_typeof(f) <> 'array' or jsonb_path_exists(f, 'lax $[*] ? (!(@.count.type() == "number" && @.count >= 0 && @.count <= 999999999
+         && (@.kind == "any" || (@.kind == "signal" || @.kind == "reply") && @.name.type() == "string")))')) then
+    raise exception 'for must be an array of responses, each with its kind, name and count' using errcode = 'QP001';
   end if;
 end
 $$;
@@ -396,13 +413,13 @@ $$;
 --              should complete after its deadline, and has failed or is in the troubleshooting queue instead
 -- version and state: the present ones, for STALE and MET and after a patch; the version also for BUSY. is_canceled: an operator wants it canceled and compensated, or its deadline has
 -- passed with that action.
--- Times are in microseconds since 1970. p_steps null: no record. p_started_us 0: now. p_versions 0: the patch depends on nothing that it read.
--- p_waits: the status to show; then p_at is the step in which it waits, p_for names the responses that resume it ({"name": count}) and p_due_us when it
+-- Times are in microseconds since 1970. p_records: see pawl.record_read; null: no record. p_versions 0: the patch depends on nothing that it read.
+-- p_failed: with a phase or an end, the step that failed, as it is shown. p_end_errors: with a phase, why it is compensated.
+-- p_waits: the status to show; then p_at is the record of the step in which it waits, p_for names the responses that resume it (see pawl.waits_read) and p_due_us when it
 -- continues in any case. p_ends: an outcome of pawl.settle_items. The functions above run with the planner settings of this one, and only here.
 create or replace function pawl.process_write (
-  p_ids bigint[], p_tokens bigint[], p_steps text[], p_attempts integer[], p_hashes text[], p_results jsonb[], p_errors text[],
-  p_started_us bigint[], p_patches jsonb[], p_versions bigint[], p_phases text[], p_waits text[], p_at text[], p_for jsonb[], p_due_us bigint[],
-  p_ends text[], p_end_results jsonb[], p_end_errors text[])
+  p_ids bigint[], p_tokens bigint[], p_records jsonb[], p_results jsonb[], p_errors text[], p_patches jsonb[], p_versions bigint[], p_phases text[],
+  p_failed text[], p_waits text[], p_at jsonb[], p_for jsonb[], p_due_us bigint[], p_ends text[], p_end_results jsonb[], p_end_errors text[])
   returns table (ord integer, verdict text, version bigint, state jsonb, is_canceled boolean)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -417,9 +434,8 @@ declare
   v_known bigint[]; -- items whose record was there before
 begin
   perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('tokens', p_tokens, v_count, 'QP001'),
-          pawl.array_check('steps', p_steps, v_count, 'QP001', true), pawl.array_check('attempts', p_attempts, v_count, 'QP001', true),
-          pawl.array_check('hashes', p_hashes, v_count, 'QP001', true), pawl.array_check('results', p_results, v_count, 'QP001', true),
-          pawl.array_check('errors', p_errors, v_count, 'QP001', true), pawl.array_check('started_us', p_started_us, v_count, 'QP001', true),
+          pawl.array_check('records', p_records, v_count, 'QP001', true), pawl.array_check('results', p_results, v_count, 'QP001', true),
+          pawl.array_check('errors', p_errors, v_count, 'QP001', true), pawl.array_check('failed', p_failed, v_count, 'QP001', true),
           pawl.array_check('patches', p_patches, v_count, 'QP001', true), pawl.array_check('versions', p_versions, v_count, 'QP001', true),
           pawl.array_check('phases', p_phases, v_count, 'QP001', true), pawl.array_check('waits', p_waits, v_count, 'QP001', true),
           pawl.array_check('at', p_at, v_count, 'QP001', true), pawl.array_check('for', p_for, v_count, 'QP001', true),
@@ -427,7 +443,7 @@ begin
           pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
           pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
   perform pawl.json_check('results', p_results, 'QP001'), pawl.json_check('patches', p_patches, 'QP001');
-  perform pawl.write_guard(p_steps, p_attempts, p_started_us, p_patches, p_phases, p_waits, p_for, p_due_us),
+  perform pawl.write_guard(p_records, p_patches, p_phases, p_waits, p_at, p_for, p_due_us),
           pawl.lease_check(p_ids, p_tokens);
   select l.verdicts, l.was_tried, l.has_canceled into v_verdicts, v_was_tried, v_has_canceled
   from pawl.write_leases(p_ids, p_tokens, p_waits, p_ends) l;
@@ -438,22 +454,22 @@ begin
     v_verdicts := pawl.write_phases_check(p_ids, p_phases, v_verdicts);
   end if;
   if p_patches is not null then
-    v_verdicts := pawl.write_patches_check(p_ids, p_steps, p_attempts, p_patches, p_versions, v_verdicts);
+    v_verdicts := pawl.write_patches_check(p_ids, p_records, p_patches, p_versions, v_verdicts);
   end if;
-  if p_steps is not null then
-    v_known := pawl.write_records(p_ids, p_steps, p_attempts, p_hashes, p_results, p_errors, p_started_us, p_patches, v_now, v_was_tried, v_verdicts);
+  if p_records is not null then
+    v_known := pawl.write_records(p_ids, p_records, p_results, p_errors, p_patches, v_now, v_was_tried, v_verdicts);
   end if;
-  if p_steps is not null and v_has_canceled then
-    v_verdicts := pawl.write_canceled(p_ids, p_steps, p_phases, p_waits, p_ends, v_known, v_verdicts);
+  if p_records is not null and v_has_canceled then
+    v_verdicts := pawl.write_canceled(p_ids, p_records, p_phases, p_waits, p_ends, v_known, v_verdicts);
   end if;
   if p_phases is not null then
-    perform pawl.write_phases(p_ids, p_phases, v_verdicts);
+    perform pawl.write_phases(p_ids, p_phases, p_failed, p_end_errors, v_verdicts);
   end if;
   if p_waits is not null then
     v_verdicts := pawl.write_waits(p_ids, p_waits, p_at, p_for, p_due_us, v_verdicts);
   end if;
   if p_ends is not null then
-    v_verdicts := pawl.write_ends(p_ids, p_tokens, p_ends, p_end_results, p_end_errors, v_verdicts);
+    v_verdicts := pawl.write_ends(p_ids, p_tokens, p_ends, p_failed, p_end_results, p_end_errors, v_verdicts);
   end if;
   return query
     select u.ord::integer, case when u.verdict = 'WRITTEN' and u.ord = any (v_known) then 'KNOWN' else u.verdict end, p.version,

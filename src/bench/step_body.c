@@ -16,12 +16,12 @@ static const char *const step_names[STEPS - 1] = {"first", "second"};
 
 static ErrorCode steps_run(Run *run, BodyVerdict *ret_verdict, Error *reterr)
 {
-    static const RunRecord last    = {.step = "third", .result = "null"};
+    static const RunRecord last    = {.id = {.step = "third"}, .result = "null"};
     RunVerdict             verdict = RUN_OK;
 
     for (int i = 0; i < STEPS - 1 && verdict == RUN_OK; i++)
-        if (!run_result(run, step_names[i]))
-            TRY(run_record(run, &(RunRecord){.step = step_names[i], .result = "null"}, &verdict, reterr));
+        if (!run_result(run, record_of(step_names[i])))
+            TRY(run_record(run, &(RunRecord){.id = record_of(step_names[i]), .result = "null"}, &verdict, reterr));
     *ret_verdict = verdict == RUN_OK ? (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE, .last = &last}
                                      : (BodyVerdict){.end = BODY_STOPS};
     return OK;
@@ -40,12 +40,13 @@ static ErrorCode resume_body(Run *run, Job *job, const LoadedProcess *loaded, vo
                              Error *reterr)
 {
     StepHandler       *handler = context;
+    ResponseOf         go      = response_signal(RESUME_RESPONSE);
     const char *const *payloads;
 
     (void)job;
     (void)loaded;
-    if (run_responses(run, RESUME_RESPONSE, &payloads) == 0) {
-        run_wait(run, "wait", WAIT_ASYNC, RESUME_RESPONSE, 1, /* due_us= */ 0);
+    if (run_responses(run, go, &payloads) == 0) {
+        run_wait(run, record_of("wait"), WAIT_ASYNC, &go, 1, /* due_us= */ 0);
         ret_verdict->end = BODY_WAITS;
         return OK;
     }

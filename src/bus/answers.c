@@ -34,6 +34,7 @@ static const AnswerField command_fields[] = {
     UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
     I64("max_attempts"), I64("priority"), JSON("payload", .nullable = true), JSON("result", .nullable = true),
     TEXT("error", .nullable = true), TEXT("reply_to", .nullable = true),
+    TEXT("reply_step", .nullable = true, .help = "and that step"),
     UUID("reply_process_id", .nullable = true, .help = "the process whose step has sent it"), TEXT("correlation_id", .nullable = true),
     UUID("batch_id", .nullable = true), TEXT("order_key", .nullable = true),
     UUID("waits_for", .nullable = true, .help = "the command that has the order key for which this one waits"),

@@ -19,13 +19,15 @@
 #define ASIDE_NAMES_MAX 10
 
 typedef struct {
-    const char *name, *result, *error, *started_at, *ended_at;
-    int64_t     attempt, took_ms;
+    const char *name, *verdict, *result, *error, *started_at, *ended_at;
+    int64_t     attempt, aside, took_ms;
 } StepLine;
 
 static const Field step_fields[] = {
     {"name",       FIELD_TEXT, offsetof(StepLine, name)      },
     {"attempt",    FIELD_I64,  offsetof(StepLine, attempt)   },
+    {"aside",      FIELD_I64,  offsetof(StepLine, aside)     },
+    {"verdict",    FIELD_TEXT, offsetof(StepLine, verdict)   },
     {"result",     FIELD_JSON, offsetof(StepLine, result)    },
     {"error",      FIELD_TEXT, offsetof(StepLine, error)     },
     {"started_at", FIELD_TEXT, offsetof(StepLine, started_at)},
@@ -35,10 +37,11 @@ static const Field step_fields[] = {
 static const FieldTable step_table = {"step", step_fields, COUNT(step_fields), sizeof(StepLine)};
 
 typedef struct {
-    const char *name, *key, *payload, *at, *actor, *met;
+    const char *kind, *name, *key, *payload, *at, *actor, *met;
 } ResponseLine;
 
 static const Field response_fields[] = {
+    {"kind",    FIELD_TEXT, offsetof(ResponseLine, kind)   },
     {"name",    FIELD_TEXT, offsetof(ResponseLine, name)   },
     {"key",     FIELD_TEXT, offsetof(ResponseLine, key)    },
     {"payload", FIELD_JSON, offsetof(ResponseLine, payload)},
@@ -78,12 +81,13 @@ static const FieldTable sent_table = {"sent", sent_fields, COUNT(sent_fields), s
 
 /* What a retry from a step has set aside. */
 typedef struct {
-    const char *name, *error, *ended_at;
+    const char *name, *kind, *error, *ended_at;
     int64_t     attempt;
 } AsideLine;
 
 static const Field aside_line_fields[] = {
     {"name",     FIELD_TEXT, offsetof(AsideLine, name)    },
+    {"kind",     FIELD_TEXT, offsetof(AsideLine, kind)    },
     {"attempt",  FIELD_I64,  offsetof(AsideLine, attempt) },
     {"error",    FIELD_TEXT, offsetof(AsideLine, error)   },
     {"ended_at", FIELD_TEXT, offsetof(AsideLine, ended_at)},
@@ -172,7 +176,7 @@ static void step_print(Timeline *timeline, const StepLine *step)
 
     line_begin(timeline, step->ended_at, step->error ? "step failed" : "step");
     text_print(text, "%-20s ", step->name);
-    if (!strstr(step->name, ":gone"))
+    if (!step->aside)
         text_print(text, "attempt %" PRId64 ", ", step->attempt);
     if (step->took_ms < 10000)
         text_print(text, "%" PRId64 " ms", step->took_ms);
@@ -197,13 +201,10 @@ static void response_print(Timeline *timeline, const ResponseLine *response)
     line_end(timeline);
 }
 
-/* "mail:begun1" is a record of step "mail". */
 static bool is_named_before(const AsideLine *records, int index)
 {
-    size_t size = strcspn(records[index].name, ":");
-
     for (int i = 0; i < index; i++)
-        if (strcspn(records[i].name, ":") == size && strncmp(records[i].name, records[index].name, size) == 0)
+        if (strcmp(records[i].name, records[index].name) == 0)
             return true;
     return false;
 }
@@ -229,7 +230,7 @@ static void aside_print(Timeline *timeline, const EventLine *event)
         if (named++ == ASIDE_NAMES_MAX)
             text_append(text, ", ...");
         else
-            text_print(text, "%s%.*s", named == 1 ? " (" : ", ", (int)strcspn(records[i].name, ":"), records[i].name);
+            text_print(text, "%s%s", named == 1 ? " (" : ", ", records[i].name);
     }
     text_append(text, named ? ")" : "");
 }
@@ -269,8 +270,7 @@ static bool is_printed_elsewhere(const EventLine *event)
 /* Requests of operators are responses too; their events say the same. */
 static bool is_request(const ResponseLine *response)
 {
-    return strcmp(response->name, "$cancel") == 0 || strcmp(response->name, "$deadline") == 0 ||
-           strcmp(response->name, "$move") == 0;
+    return strcmp(response->kind, "signal") != 0 && strcmp(response->kind, "reply") != 0;
 }
 
 /* Times have one length, so their texts are in order of time. */
@@ -342,7 +342,7 @@ static void events_print(Timeline *timeline, const ProcessDetail *detail)
 static void waits_print(const ProcessDetail *detail, Arena *arena)
 {
     const SentLine *sent      = detail->sent.items;
-    bool            is_reply  = detail->waits_for && strncmp(detail->waits_for, "{\"$reply.", 9) == 0;
+    bool            is_reply  = detail->waits_for && strcmp(detail->status, "WAITING_FOR_REPLY") == 0;
     bool            is_single = is_reply && !strchr(detail->waits_for, ',');
 
     for (int i = 0; is_reply && i < detail->sent.count; i++)

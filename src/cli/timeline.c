@@ -28,7 +28,7 @@ static const FieldTable event_table = {"event", event_fields, COUNT(event_fields
 
 typedef struct {
     const char *command_id, *domain, *type, *status, *payload, *result, *error, *reply_to, *reply_process_id,
-        *correlation_id, *batch_id, *order_key, *waits_for;
+        *reply_step, *correlation_id, *batch_id, *order_key, *waits_for;
     const char *created_at, *due_at, *lease_until, *ended_at;
     int64_t     attempts, max_attempts, priority;
     ReaderArray audit;
@@ -51,6 +51,7 @@ static const Field detail_fields[] = {
     TEXT_AT(error),
     TEXT_AT(reply_to),
     TEXT_AT(reply_process_id),
+    TEXT_AT(reply_step),
     TEXT_AT(correlation_id),
     TEXT_AT(batch_id),
     TEXT_AT(order_key),
@@ -76,14 +77,10 @@ static void event_line(const Event *event, Arena *arena)
     print_wrapped(text_string(&line), EVENT_INDENT);
 }
 
-/* A step of a process gets the reply as a response "$reply.STEP". */
 static void reply_line(const CommandDetail *detail, Arena *arena)
 {
-    const char *step = detail->reply_to ? strstr(detail->reply_to, "/$reply.") : NULL;
-
-    if (detail->reply_process_id && step)
-        print_line("reply to",
-                   arena_print(arena, "process %s, step %s", detail->reply_process_id, step + strlen("/$reply.")));
+    if (detail->reply_process_id && detail->reply_step)
+        print_line("reply to", arena_print(arena, "process %s, step %s", detail->reply_process_id, detail->reply_step));
     else
         print_line("reply to", detail->reply_to);
 }

@@ -42,12 +42,12 @@ static void *watch_body(void *context)
     return NULL;
 }
 
-static AttemptEnd outcome_end(Outcome outcome)
+static StepEnd outcome_end(Outcome outcome)
 {
-    static const AttemptEnd ends[OUTCOME_COUNT] = {[OUTCOME_COMPLETE] = ATTEMPT_DONE,
-                                                   [OUTCOME_RETRY]    = ATTEMPT_RETRY,
-                                                   [OUTCOME_FAIL]     = ATTEMPT_FAIL,
-                                                   [OUTCOME_REJECT]   = ATTEMPT_REFUSED};
+    static const StepEnd ends[OUTCOME_COUNT] = {[OUTCOME_COMPLETE] = END_DONE,
+                                                [OUTCOME_RETRY]    = END_FAILED,
+                                                [OUTCOME_FAIL]     = END_FINAL,
+                                                [OUTCOME_REJECT]   = END_REFUSED};
 
     return ends[outcome];
 }
@@ -91,7 +91,7 @@ static ErrorCode exec_judge(Attempt *attempt, const Watch *watch, const Job *job
             arena_print(attempt->arena, "program ran longer than %lld ms and was stopped%s%s",
                         (long long)watch->limit_ms, item->error ? ": " : "", item->error ? item->error : "");
     } else if (run_must_stop(attempt->walk->run)) {
-        ret_result->end = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
+        ret_result->state = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
     }
     return OK;
 }
@@ -100,7 +100,7 @@ ErrorCode attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reter
 {
     InputPart      input   = {.name = "input", .template = attempt->action->input, .text = "null"};
     ClaimedCommand command = {.command_id   = attempt->key,
-                              .type         = attempt->record,
+                              .type         = record_text(attempt->arena, &attempt->id),
                               .attempt      = attempt->attempt,
                               .max_attempts = (int32_t)attempt->action->retry.attempts};
     Job            job     = {.command  = &command,
@@ -112,7 +112,7 @@ ErrorCode attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reter
     Watch          watch = {.job = &job, .run = attempt->walk->run};
 
     TRY(attempt_input(attempt, &input, 1, ret_result, reterr));
-    if (ret_result->end == ATTEMPT_STOPPED)
+    if (ret_result->state == ATTEMPT_STOPPED)
         return OK;
     watch.limit_ms  = attempt_limit_ms(attempt, PROGRAM_MS); /* without the wait for memory */
     watch.until     = mono_plus_ms(clock_mono(), watch.limit_ms);

@@ -72,7 +72,7 @@ static void response_judge(Attempt *attempt, const ClientResponse *response, Att
     if (response->status >= 200 && response->status < 300) {
         bool is_json = response->body_size > 0 && reader_check(response->body, response->body_size, NULL) == OK;
 
-        *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = is_json ? response->body : NULL};
+        *ret_result = (AttemptResult){.end = END_DONE, .result = is_json ? response->body : NULL};
         return;
     }
     size_t size = text_cut(response->body, response->body_size, EXCERPT);
@@ -84,7 +84,7 @@ static void response_judge(Attempt *attempt, const ClientResponse *response, Att
     if (response->retry_ms > 0)
         snprintf(after, sizeof after, ", Retry-After %lld s", (long long)(response->retry_ms + 999) / 1000);
     *ret_result =
-        (AttemptResult){.end      = status_may_pass(response->status) ? ATTEMPT_RETRY : ATTEMPT_FAIL,
+        (AttemptResult){.end      = status_may_pass(response->status) ? END_FAILED : END_FINAL,
                         .retry_ms = response->retry_ms,
                         .error    = arena_print(attempt->arena, "%s answered with status %d%s%s%s", response->host,
                                                 response->status, after, size ? ": " : "", body)};
@@ -105,7 +105,7 @@ ErrorCode attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reter
     ErrorCode         code;
 
     TRY(input_get(attempt, http, &request, ret_result, reterr));
-    if (ret_result->end == ATTEMPT_STOPPED)
+    if (ret_result->state == ATTEMPT_STOPPED)
         return OK;
     request.deadline = deadline_in_ms(attempt_limit_ms(attempt, REQUEST_MS));
     code             = client_send(attempt->walk->interpreter->client, &request, attempt->arena, &response, &error);
@@ -114,10 +114,10 @@ ErrorCode attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reter
         return OK;
     }
     if (code == ERR_STOPPING) {
-        ret_result->end = ATTEMPT_STOPPED;
+        ret_result->state = ATTEMPT_STOPPED;
         return OK;
     }
-    *ret_result = (AttemptResult){.end   = failure_may_pass(code) ? ATTEMPT_RETRY : ATTEMPT_FAIL,
+    *ret_result = (AttemptResult){.end   = failure_may_pass(code) ? END_FAILED : END_FINAL,
                                   .error = code == ERR_DENIED ? arena_print(attempt->arena, "%s" HOSTS_HINT, error.text)
                                                               : arena_text(attempt->arena, error.text)};
     return OK;

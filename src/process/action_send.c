@@ -1,10 +1,10 @@
 /*
  * action_send.c - a command of the bus or a child process: sent with an id that follows from the step, and its outcome awaited.
  *
- * The outcome comes as a response "$reply." and the name of the record, written in the transaction that ends the command. What an earlier
+ * The outcome comes as a reply to the step, written in the transaction that ends the command. What an earlier
  * activation is known to have sent is not sent again; an activation that is not sure simply sends, because the id is the same. An attempt whose
  * time is over has not ended its command, so the next attempt waits for the same one. Only after an operator's retry, which sets replies of failed
- * commands aside ("$gone."), is another sent.
+ * commands aside, is another sent.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,23 +15,18 @@
 
 #define CALL_MS 10000
 
-static const char *reply_name(const Attempt *attempt)
-{
-    return sent_reply_name(attempt->arena, attempt->record);
-}
-
 static int command_number(const Attempt *attempt)
 {
-    return sent_number(attempt->walk->run, attempt->arena, attempt->record);
+    return sent_number(attempt->walk->run, attempt->id);
 }
 
 static void reply_judge(Attempt *attempt, const SentReply *reply, AttemptResult *ret_result)
 {
     if (strcmp(reply->status, "COMPLETED") == 0) {
-        *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = reply->result, .error = reply->error};
+        *ret_result = (AttemptResult){.end = END_DONE, .result = reply->result, .error = reply->error};
         return;
     }
-    *ret_result = (AttemptResult){.end   = sent_reply_is_refusal(reply) ? ATTEMPT_REFUSED : ATTEMPT_FAIL,
+    *ret_result = (AttemptResult){.end   = sent_reply_is_refusal(reply) ? END_REFUSED : END_FINAL,
                                   .error = arena_print(attempt->arena, "%s: %s", reply->status,
                                                        reply->error ? reply->error : "no reason was given")};
 }
@@ -40,7 +35,7 @@ static ErrorCode item_fill(Attempt *attempt, SendItem *ret_item, Error *reterr)
 {
     const Action *action   = attempt->action;
     bool          is_child = action->kind == STEP_PROCESS;
-    SentBy        by       = {run_key_owner(attempt->walk->run), attempt->walk->job->command->id, attempt->record,
+    SentBy        by       = {run_key_owner(attempt->walk->run), attempt->walk->job->command->id, attempt->id,
                               command_number(attempt)};
     const char   *payload;
 
@@ -70,7 +65,7 @@ static ErrorCode command_send(Attempt *attempt, AttemptResult *ret_result, Error
     /* Another payload under the same id: the state has changed since it was sent, and the first one counts. */
     if (item.code == ERR_KEY_REUSED)
         return OK;
-    *ret_result = (AttemptResult){.end = ATTEMPT_FAIL, .error = arena_text(attempt->arena, item.error.text)};
+    *ret_result = (AttemptResult){.end = END_FINAL, .error = arena_text(attempt->arena, item.error.text)};
     return OK;
 }
 
@@ -78,31 +73,28 @@ static ErrorCode command_send(Attempt *attempt, AttemptResult *ret_result, Error
 static ErrorCode outcome_await(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
     Walk              *walk  = attempt->walk;
-    RecordName         begun = {0};
+    RecordId           begin = record_as(attempt->id, RECORD_BEGIN);
+    int                mine  = run_attempts(walk->run, attempt->id) + 1;
+    ResponseOf         reply = response_reply(attempt->id);
     const char *const *payloads;
-    RunVerdict         verdict;
-    Flow               flow;
-    int64_t            due_us = 0;
+    RunVerdict         verdict = RUN_OK;
+    int64_t            due_us  = 0;
 
-    snprintf(begun.text, sizeof begun.text, "%s:begun%d", attempt->record,
-             run_attempts(walk->run, attempt->record) + 1);
-    if (attempt->action->timeout_ms && !run_result(walk->run, begun.text)) {
-        TRY(step_record(walk, begun.text, "null", /* patch= */ NULL, 0, &verdict, &flow, reterr));
-        if (flow != FLOW_NEXT) {
-            ret_result->end = ATTEMPT_STOPPED;
-            return OK;
-        }
+    if (attempt->action->timeout_ms && !run_attempt(walk->run, begin, mine))
+        TRY(run_record(walk->run, &(RunRecord){.id = begin, .attempt = mine, .result = "null"}, &verdict, reterr));
+    if (verdict != RUN_OK) {
+        ret_result->state = ATTEMPT_STOPPED;
+        return OK;
     }
     if (attempt->action->timeout_ms) {
-        due_us = run_ended_us(walk->run, begun.text) + attempt->action->timeout_ms * 1000;
+        due_us = run_attempt(walk->run, begin, mine)->ended_us + attempt->action->timeout_ms * 1000;
         if (run_now_us(walk->run) >= due_us) {
-            *ret_result = (AttemptResult){.end = ATTEMPT_RETRY, .error = "no outcome came in time"};
+            *ret_result = (AttemptResult){.end = END_FAILED, .error = "no outcome came in time"};
             return OK;
         }
     }
-    run_wait(walk->run, attempt->record, WAIT_REPLY, reply_name(attempt),
-             run_responses(walk->run, reply_name(attempt), &payloads) + 1, due_us);
-    ret_result->end = ATTEMPT_BLOCKED;
+    run_wait(walk->run, attempt->id, WAIT_REPLY, &reply, run_responses(walk->run, reply, &payloads) + 1, due_us);
+    ret_result->state = ATTEMPT_BLOCKED;
     return OK;
 }
 
@@ -112,19 +104,19 @@ ErrorCode attempt_send(Attempt *attempt, AttemptResult *ret_result, Error *reter
     char               id[UUID_TEXT_SIZE];
     SentReply          reply = {0};
     const char *const *payloads;
-    int                count = run_responses(attempt->walk->run, reply_name(attempt), &payloads);
+    int                count = run_responses(attempt->walk->run, response_reply(attempt->id), &payloads);
     bool               found;
 
-    step_command_id(&owner, attempt->record, command_number(attempt), id);
+    step_command_id(&owner, &attempt->id, command_number(attempt), id);
     TRY(sent_reply_find(payloads, count, id, attempt->arena, &reply, &found, reterr));
     if (found) {
         reply_judge(attempt, &reply, ret_result);
         return OK;
     }
-    ret_result->end = ATTEMPT_BLOCKED;
+    ret_result->state = ATTEMPT_BLOCKED;
     if (!run_has_sent(attempt->walk->run, id))
         TRY(command_send(attempt, ret_result, reterr));
-    if (ret_result->end != ATTEMPT_BLOCKED)
+    if (ret_result->state != ATTEMPT_BLOCKED)
         return OK;
     return outcome_await(attempt, ret_result, reterr);
 }

@@ -8,6 +8,7 @@
 #include "pg/migrate.h"
 #include "pg/tx.h"
 #include "process/interpret_internal.h"
+#include "process/judge.h"
 #include "sql.h"
 #include "wallet/operation.h"
 
@@ -55,20 +56,12 @@ static ErrorCode operation_post(Tx *tx, SqlRun *run, const char **ret_result, Er
     return OK;
 }
 
-/* Codes that end a session or leave open whether it committed, unless a function has raised them. */
-static bool is_of_session(ErrorCode code)
-{
-    Verdict verdict = error_verdict(code);
-
-    return code == ERR_REFUSED || code == ERR_STOPPING || verdict == VERDICT_EVICT || verdict == VERDICT_RESOLVE;
-}
-
 /* A function may raise the SQLSTATEs of a lost or refused connection as well, say because a server that it asks is down: as long as the
  * session goes on, that is no outage of this database. */
 static ErrorCode raised_judge(const Tx *tx, SqlRun *run, ErrorCode code, Error *reterr)
 {
-    run->is_raised = reterr->sqlstate[0] && conn_transaction(tx->conn) == PQTRANS_INERROR;
-    if (!run->is_raised || run->item || !is_of_session(code))
+    run->is_raised = judge_is_raised(tx, reterr);
+    if (!run->is_raised || run->item || judge(code, JUDGE_BEGUN) != ABOUT_WORLD)
         return code;
     Error said = *reterr;
 
@@ -123,7 +116,7 @@ static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
     if (strlen(result) > RESULT_BYTES_MAX)
         return fail(reterr, ERR_LIMIT, "the function returned more than %zu bytes", RESULT_BYTES_MAX);
     TRY(attempt_patch(run->attempt, result, reterr));
-    run->record  = (RunRecord){.step       = run->attempt->record,
+    run->record  = (RunRecord){.id         = run->attempt->id,
                                .result     = result,
                                .started_us = run->attempt->started_us,
                                .patch      = run->attempt->patch,
@@ -146,21 +139,22 @@ static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
 /* ---- what it meant ---- */
 
 /* What the ledger refuses it would refuse again; a lock or a time limit is no refusal. */
-static AttemptEnd error_end(const SqlRun *run, ErrorCode code, const Error *error)
+static StepEnd error_end(const SqlRun *run, ErrorCode code, const Error *error)
 {
     if (run->is_unrecorded)
-        return ATTEMPT_RETRY;
+        return END_FAILED;
     if (run->item && error_verdict(code) == VERDICT_FINAL && code != ERR_INTERNAL)
-        return ATTEMPT_REFUSED;
+        return END_REFUSED;
     if (strcmp(error->sqlstate, "QU065") == 0)
-        return ATTEMPT_REFUSED;
-    return strcmp(error->sqlstate, "QU070") == 0 ? ATTEMPT_FAIL : ATTEMPT_RETRY;
+        return END_REFUSED;
+    return strcmp(error->sqlstate, "QU070") == 0 ? END_FINAL : END_FAILED;
 }
 
-/* Says nothing about the step: it was not begun, or the database went away meanwhile. */
-static bool is_outage(const SqlRun *run, ErrorCode code)
+static JudgeWhen failed_when(const SqlRun *run)
 {
-    return is_of_session(code) || (error_verdict(code) == VERDICT_RETRY && !run->is_begun);
+    if (run->is_unrecorded || (run->is_raised && !run->item)) /* what the ledger raises is pawl's own */
+        return JUDGE_RAISED;
+    return run->is_begun ? JUDGE_BEGUN : JUDGE_OURS;
 }
 
 /* A compensation that voids a hold wants nothing of it to be left. When it was captured or has expired meanwhile, nothing is: what was captured
@@ -179,7 +173,7 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
     Attempt *attempt = run->attempt;
 
     if (run->is_over || run->is_stale || run_must_stop(attempt->walk->run)) {
-        ret_result->end = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
+        ret_result->state = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
         return OK;
     }
     if (run->is_busy) { /* nor did it fail: it was rolled back, and is run again when the process is not locked any more */
@@ -187,9 +181,11 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
             *reterr = *error;
         return code;
     }
-    if (is_outage(run, code)) {
+    About about = judge(code, failed_when(run));
+
+    if (about == ABOUT_WORLD) {
         if (run->is_begun && !run->item)
-            run_suspect(attempt->walk->run, attempt->record);
+            run_suspect(attempt->walk->run, attempt->id);
         if (reterr)
             *reterr = *error;
         return code;
@@ -200,14 +196,13 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
             *reterr = *error;
         return code; /* not refused: the functions of pawl are those of a newer program */
     }
-    if (!run->item && !run->is_raised && !run->is_unrecorded &&
-        error_verdict(code) == VERDICT_FINAL) { /* a template, a limit */
+    if (!run->item && about == ABOUT_ITEM) { /* a template, a limit */
         if (reterr)
             *reterr = *error;
         return code;
     }
     if (is_released_already(run, error)) {
-        *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = "{\"amount\":0}"};
+        *ret_result = (AttemptResult){.end = END_DONE, .result = "{\"amount\":0}"};
         return OK;
     }
     *ret_result = (AttemptResult){.end   = error_end(run, code, error),
@@ -259,14 +254,14 @@ static ErrorCode sql_run(SqlRun *run, AttemptResult *ret_result, Error *reterr)
         arena_rewind(run->attempt->arena, mark); /* results of earlier tries */
         TRY(again_prepare(run, reterr));
         if (!sql_try(run, &code, &error)) {
-            ret_result->end = ATTEMPT_STOPPED;
+            ret_result->state = ATTEMPT_STOPPED;
             return OK;
         }
         stale += run->is_stale;
     } while (code != OK && (run->is_stale || (run->is_busy && run_busy_wait(&wait_ms))) && stale < STALE_TRIES &&
              !run_must_stop(activation));
     if (stale == STALE_TRIES) {
-        *ret_result = (AttemptResult){.end   = ATTEMPT_RETRY,
+        *ret_result = (AttemptResult){.end   = END_FAILED,
                                       .error = arena_print(run->attempt->arena,
                                                            "the state has changed in each of %d tries", STALE_TRIES)};
         return OK;
@@ -274,7 +269,7 @@ static ErrorCode sql_run(SqlRun *run, AttemptResult *ret_result, Error *reterr)
     if (code != OK)
         return failure_judge(run, code, &error, ret_result, reterr);
     run_record_done(activation, &run->record);
-    *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = run->record.result, .recorded = true};
+    *ret_result = (AttemptResult){.end = END_DONE, .result = run->record.result, .recorded = true};
     return OK;
 }
 

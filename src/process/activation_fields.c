@@ -8,6 +8,7 @@
 #include "base/moment.h"
 #include "base/problem.h"
 #include "bus/answers.h"
+#include "process/judge.h"
 #include "process/process.h"
 
 #define CLAIM_LIMIT_MAX 100
@@ -15,6 +16,7 @@
 #define WAIT_S_MAX      60
 #define RESPONSES_MAX   100
 #define COUNT_MAX       1000000
+#define RETRY_S_MAX     86400
 
 /* ---- claim ---- */
 
@@ -39,16 +41,26 @@ static ErrorCode steps_write(Writer *writer, const char *json, Arena *arena, Err
     writer_array(writer, "steps");
     for (int i = 0; i < count; i++) {
         writer_object(writer, NULL);
-        writer_text(writer, "step", steps[i].name);
+        writer_text(writer, "step", steps[i].id.step);
+        writer_text(writer, "kind", record_kind_names[steps[i].id.kind]);
+        writer_i64(writer, "aside", steps[i].id.aside);
         writer_i64(writer, "attempt", steps[i].attempt);
+        writer_text(writer, "verdict", step_end_names[steps[i].end]);
         writer_raw(writer, "result", steps[i].result);
         writer_text(writer, "error", steps[i].error);
+        writer_time(writer, "retry_at", steps[i].retry_us);
+        if (steps[i].call >= 0)
+            writer_i64(writer, "call", steps[i].call);
+        else
+            writer_null(writer, "call");
+        writer_text(writer, "call_kind", steps[i].call_kind);
         writer_text(writer, "input_hash", steps[i].input_hash);
         writer_time(writer, "ended_at", steps[i].ended_us);
         writer_bool(writer, "reset", steps[i].is_reset);
         writer_end(writer);
     }
     writer_end(writer);
+    writer_i64(writer, "records_left", count < REPORT_RECORDS_MAX ? REPORT_RECORDS_MAX - count : 0);
     return OK;
 }
 
@@ -90,20 +102,33 @@ ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const Lo
 /* ---- report ---- */
 
 typedef struct {
-    const char *step, *result, *error, *input_hash;
-    int64_t     attempt;
-    double      took_s;
+    const char *step, *kind, *verdict, *result, *error, *call_kind, *input_hash;
+    int64_t     attempt, call;
+    double      took_s, retry_s;
 } RecordPart;
 static const Field record_fields[] = {
     {"step", FIELD_TEXT, offsetof(RecordPart, step), .required = true, .length_max = 200, .help = "its name"},
+    {"kind", FIELD_TEXT, offsetof(RecordPart, kind), .words = record_kind_names,
+     .help = "step when absent: an attempt has ended. begin: it began to wait. done: it has run, and its result cannot "
+             "be recorded. input: what it is given"},
     {"attempt", FIELD_I64, offsetof(RecordPart, attempt), .min = 1, .max = 10000,
-     .help = "1 when absent; the same step and attempt again changes nothing"},
+     .help = "1 when absent; the same step, kind and attempt again changes nothing"},
+    {"verdict", FIELD_TEXT, offsetof(RecordPart, verdict), .words = step_end_names,
+     .help = "done when absent, or failed with an error: that counts as an attempt. final: not tried again. refused: "
+             "the same, for a business reason. "
+             "timed_out: of a wait"},
     {"result", FIELD_JSON, offsetof(RecordPart, result), .help = "null when absent"},
     {"error", FIELD_TEXT, offsetof(RecordPart, error), .min = 1,
      .help = "why this attempt failed, at most 8192 bytes; absent: it succeeded"},
+    {"retry_s", FIELD_REAL, offsetof(RecordPart, retry_s), .min = 0, .max = RETRY_S_MAX,
+     .help = "of a failure: not tried again sooner; 0 when absent"},
+    {"call", FIELD_I64, offsetof(RecordPart, call), .min = 0, .max = 1000000,
+     .help = "the number of the call, from 0, if there is a call_kind. A retry resets only failures behind which no "
+             "call is recorded"},
+    {"call_kind", FIELD_TEXT, offsetof(RecordPart, call_kind), .length_max = 40,
+     .help = "step, wait, ...; absent: the record is of no call"},
     {"input_hash", FIELD_TEXT, offsetof(RecordPart, input_hash), .length_max = 200,
-     .help = "NUMBER:KIND:HASH, with the number of the call from 0 and the worker's own hash of its input: it is "
-             "returned with the history, and a retry resets only failures behind which no call is recorded"},
+     .help = "the worker's own hash of what the call is given; it is returned with the history"},
     {"took_s", FIELD_REAL, offsetof(RecordPart, took_s), .min = 0, .max = LEASE_S_MAX},
 };
 static const FieldTable record_table = {"step record", record_fields, COUNT(record_fields), sizeof(RecordPart)};
@@ -115,7 +140,7 @@ typedef struct {
 } SendPart;
 static const Field send_fields[] = {
     {"step", FIELD_TEXT, offsetof(SendPart, step), .required = true, .length_max = 200,
-     .help = "the outcome comes as the response $reply.STEP"},
+     .help = "the outcome comes as a response of the kind reply, with this name"},
     {"attempt", FIELD_I64, offsetof(SendPart, attempt), .min = 1, .max = 10000,
      .help = "1 when absent; the same step and attempt sends once"},
     {"domain", FIELD_TEXT, offsetof(SendPart, domain), .required = true, .length_max = 63},
@@ -126,13 +151,15 @@ static const Field send_fields[] = {
 };
 static const FieldTable send_table = {"step command", send_fields, COUNT(send_fields), sizeof(SendPart)};
 
+static const char *const awaited_kinds[] = {"signal", "reply", NULL};
 typedef struct {
-    const char *name;
+    const char *name, *kind;
     int64_t     count;
 } AwaitedRow;
 static const Field awaited_fields[] = {
-    {"name", FIELD_TEXT, offsetof(AwaitedRow, name), .required = true, .length_max = 400,
-     .help = "of a response, or $reply.STEP"},
+    {"name", FIELD_TEXT, offsetof(AwaitedRow, name), .required = true, .length_max = 200,
+     .help = "of a signal, or of the step that has sent"},
+    {"kind", FIELD_TEXT, offsetof(AwaitedRow, kind), .words = awaited_kinds, .help = "signal when absent"},
     {"count", FIELD_I64, offsetof(AwaitedRow, count), .required = true, .min = 1, .max = COUNT_MAX,
      .help = "of all responses of this name since the start"},
 };
@@ -201,6 +228,11 @@ static const Field report_fields[] = {
 const FieldTable activation_report_table = {"reports", report_fields, COUNT(report_fields),
                                             sizeof(ActivationReportRequest)};
 
+static int word_or_first(const char *const *words, const char *word)
+{
+    return word ? record_word(words, word, strlen(word)) : 0;
+}
+
 static ErrorCode record_read(const ActivationReport *row, Arena *arena, ProcessReport *report, Error *reterr)
 {
     ProcessWrite *write = &report->write;
@@ -209,12 +241,17 @@ static ErrorCode record_read(const ActivationReport *row, Arena *arena, ProcessR
     if (!row->record)
         return OK;
     TRY(reader_object(row->record, strlen(row->record), &record_table, arena, &part, reterr));
-    write->step       = part.step;
-    write->attempt    = part.attempt ? (int32_t)part.attempt : 1;
-    write->result     = part.result;
-    write->error      = part.error;
-    write->input_hash = part.input_hash;
-    report->took_us   = (int64_t)(part.took_s * 1e6);
+    write->record         = (StepRecord){.id         = record_of(part.step),
+                                         .attempt    = part.attempt ? part.attempt : 1,
+                                         .end        = (StepEnd)word_or_first(step_end_names, part.verdict),
+                                         .call       = part.call,
+                                         .call_kind  = part.call_kind,
+                                         .input_hash = part.input_hash,
+                                         .result     = part.result,
+                                         .error      = part.error};
+    write->record.id.kind = (RecordKind)word_or_first(record_kind_names, part.kind);
+    report->retry_us      = (int64_t)(part.retry_s * 1e6);
+    report->took_us       = (int64_t)(part.took_s * 1e6);
     return OK;
 }
 
@@ -244,26 +281,22 @@ static ErrorCode send_read(const ActivationReport *row, Arena *arena, ProcessRep
     return OK;
 }
 
-static ErrorCode awaited_print(const ReaderArray *responses, Arena *arena, const char **ret_json, Error *reterr)
+static ErrorCode awaited_read(const ReaderArray *responses, Arena *arena, ProcessWrite *write, Error *reterr)
 {
-    const AwaitedRow *rows = responses->items;
-    Text              text;
-    Writer            writer;
+    const AwaitedRow *rows  = responses->items;
+    Wait             *waits = arena_array(arena, Wait, responses->count + 1);
 
-    *ret_json = NULL;
-    if (responses->count == 0)
-        return OK;
-    text_init(&text, arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
     for (int i = 0; i < responses->count; i++) {
+        bool is_reply = rows[i].kind && strcmp(rows[i].kind, "reply") == 0;
+
+        waits[i] =
+            (Wait){is_reply ? response_reply(record_of(rows[i].name)) : response_signal(rows[i].name), rows[i].count};
         for (int j = 0; j < i; j++)
-            if (strcmp(rows[i].name, rows[j].name) == 0)
+            if (response_compare(&waits[i].of, &waits[j].of) == 0)
                 return fail(reterr, ERR_INVALID, "wait.responses names \"%.100s\" twice", rows[i].name);
-        writer_i64(&writer, rows[i].name, rows[i].count);
     }
-    writer_end(&writer);
-    *ret_json = text_string(&text);
+    write->waits      = waits;
+    write->wait_count = responses->count;
     return OK;
 }
 
@@ -275,13 +308,13 @@ static ErrorCode wait_read(const ActivationReport *row, Arena *arena, ProcessWri
         return OK;
     TRY(reader_object(row->wait, strlen(row->wait), &wait_table, arena, &part, reterr));
     write->wait      = part.status ? part.status : wait_statuses[0];
-    write->wait_step = part.step;
+    write->wait_step = record_of(part.step);
     if (part.until && !moment_parse(part.until, MOMENT_RFC3339, &write->due_us))
         return fail(reterr, ERR_INVALID, "wait.until must be a time such as 2026-11-16T08:00:00Z, got \"%.60s\"",
                     part.until);
     if (!part.until && part.responses.count == 0)
         return fail(reterr, ERR_INVALID, "wait needs responses, until, or both: nothing would resume the process");
-    return awaited_print(&part.responses, arena, &write->waits_for, reterr);
+    return awaited_read(&part.responses, arena, write, reterr);
 }
 
 static ErrorCode end_read(const ActivationReport *row, Arena *arena, ProcessWrite *write, Error *reterr)
@@ -340,7 +373,10 @@ static ErrorCode report_write(Writer *writer, const ProcessReport *report, Arena
 
     writer_object(writer, NULL);
     writer_text(writer, "process_id", report->process_id);
-    writer_text(writer, "verdict", report->code == OK ? verdicts[report->write.verdict] : "refused");
+    if (report->code == OK)
+        writer_text(writer, "verdict", verdicts[report->write.verdict]);
+    else
+        writer_text(writer, "verdict", judge(report->code, JUDGE_OURS) == ABOUT_WORLD ? "busy" : "refused");
     writer_bool(writer, "canceled", report->write.is_canceled);
     if (report->code != OK)
         writer_text(writer, "error", problem_detail(&report->error));

@@ -5,9 +5,11 @@
 
 #include "bus/answers.h"
 #include "process/process.h"
+#include "process/record.h"
 
 #include "base/answer_field.h"
 
+static const char *const response_kinds[]     = {"signal", "reply", "cancel", "deadline", "move", NULL};
 static const char *const process_sent_kinds[] = {"command", "process", NULL};
 
 /* clang-format off */
@@ -26,11 +28,13 @@ static const AnswerField process_sent_fields[] = {
     UUID("id"), TEXT("kind", .words = process_sent_kinds), TEXT("domain"), TEXT("type"), TEXT("status"), TEXT("step", .help = "that has sent it")};
 static TABLE(process_sent, "ProcessSent");
 static const AnswerField process_step_fields[] = {
-    TEXT("name"), I64("attempt"), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
+    TEXT("name", .help = "the step, with its items in each; ~: its compensation"), I64("attempt"),
+    I64("aside", .help = "set aside by the nth retry from a step; 0: it counts"), TEXT("verdict", .words = step_end_names),
+    JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
     TIME("started_at"), TIME("ended_at"), I64("took_ms")};
 static TABLE(process_step, "ProcessStep");
 static const AnswerField process_response_fields[] = {
-    TEXT("name"), TEXT("key"), JSON("payload", .nullable = true), TIME("at"), TEXT("actor", .nullable = true),
+    TEXT("kind", .words = response_kinds), TEXT("name", .help = "of a signal, or of the step that has sent what it replies to"), TEXT("key"), JSON("payload", .nullable = true), TIME("at"), TEXT("actor", .nullable = true),
     TEXT("met", .nullable = true, .help = "the step that waited for it when it arrived")};
 static TABLE(process_response, "ProcessResponse");
 static const AnswerField process_fields[] = {
@@ -38,7 +42,7 @@ static const AnswerField process_fields[] = {
     TEXT("status", .words = process_statuses), JSON("state"), I64("state_version"), TEXT("step", .nullable = true), TIME("created_at"),
     TIME("ended_at", .nullable = true), JSON("result", .nullable = true), TEXT("error", .nullable = true),
     TIME("deadline", .nullable = true), TEXT("on_deadline", .nullable = true, .words = failure_actions, .help = "what happens when the deadline passes"),
-    JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts; \"*\": any"),
+    JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts; \"*\": any, \"reply of STEP\": the outcome of what it has sent"),
     TEXT("condition", .nullable = true, .help = "that it waits for"),
     TIME("continues_at", .nullable = true, .help = "null: only a response resumes it"), TEXT("worker", .nullable = true),
     ROWS("sent", process_sent, .help = "commands and children that it has sent and that have not ended; 100 at most"),
@@ -66,11 +70,15 @@ static const AnswerField process_moved_fields[] = {
     TIME("moved_at", .nullable = true)};
 TABLE(process_moved, "ProcessMoved");
 static const char *const process_phases[] = {"forward", "compensating", "compensated", NULL};
-static const AnswerField history_response_fields[] = {TEXT("name"), TEXT("key"), JSON("payload", .nullable = true)};
+static const AnswerField history_response_fields[] = {
+    TEXT("kind", .words = response_kinds), TEXT("name", .help = "of a signal, or of the step that has sent what it replies to"), TEXT("key"),
+    JSON("payload", .nullable = true), JSON("item", .optional = true), BOOL("undo", .optional = true), I64("aside", .optional = true),
+    BOOL("is_aside", .optional = true, .help = "a reply that a retry has set aside, without its payload: what is sent next has the next number")};
 static TABLE(history_response, "HistoryResponse");
 static const AnswerField history_step_fields[] = {
-    TEXT("step"), I64("attempt"), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
-    TEXT("input_hash", .nullable = true), TIME("ended_at"),
+    TEXT("step"), TEXT("kind", .words = record_kind_names), I64("aside", .help = "set aside by the nth retry from a step; 0: it counts"), I64("attempt"),
+    TEXT("verdict", .words = step_end_names), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
+    TIME("retry_at", .nullable = true), I64("call", .nullable = true, .help = "the number of the call"), TEXT("call_kind", .nullable = true), TEXT("input_hash", .nullable = true), TIME("ended_at"),
     BOOL("reset", .help = "a failure that does not count any more: an operator had this call tried again")};
 static TABLE(history_step, "HistoryStep");
 #define HISTORY(optional_) \
@@ -81,8 +89,9 @@ static TABLE(history_step, "HistoryStep");
     TIME("retried_at", .optional = optional_, .nullable = true, .help = "when an operator had it tried again; the failures that this has reset are marked in steps"), \
     UUID("secret", .optional = optional_, .nullable = true, .help = "random, the same in every activation: derive keys of steps from it, so that no one else can compute them"), \
     ROWS("responses", history_response, .optional = optional_, .help = "in the order of arrival"), \
-    JSON("open", .optional = optional_, .nullable = true, .help = "while it is being compensated: the steps whose command or child has not ended; wait for $reply.STEP of those sent before, because they may complete"), \
-    ROWS("steps", history_step, .optional = optional_, .help = "in the order in which they ended")
+    JSON("open", .optional = optional_, .nullable = true, .help = "while it is being compensated: the steps whose command or child has not ended; wait for the replies to those sent before, because they may complete"), \
+    ROWS("steps", history_step, .optional = optional_, .help = "in the order in which they ended"), \
+    I64("records_left", .optional = optional_, .help = "how many more records it may have")
 static const AnswerField activation_fields[] = {
     UUID("process_id"), TEXT("type"), I64("lease", .help = "the fencing token, a random integer below 2^53: report and extend need it"),
     JSON("input", .help = "the state that the process was started with"),
@@ -93,7 +102,7 @@ TABLE(activations, "Activations");
 static const char *const report_verdicts[] = {"written", "lost", "stale", "met", "busy", "too_large", "refused", "ended", NULL};
 static const AnswerField report_fields[] = {
     UUID("process_id"),
-    TEXT("verdict", .words = report_verdicts, .help = "lost: the lease has ended, also because a deadline has ended the process, stop; ended: written, and the process has ended because it was canceled, or because it should complete after its deadline, stop; busy: another transaction has the process locked, send it again; stale: the state has changed since, compute the patch again; "
+    TEXT("verdict", .words = report_verdicts, .help = "lost: the lease has ended, also because a deadline has ended the process, stop; ended: written, and the process has ended because it was canceled, or because it should complete after its deadline, stop; busy: the failure passes (a lock, a slow database), send it again; refused: the item is wrong and would be again; stale: the state has changed since, compute the patch again; "
          "met: written, but not suspended, because a wait is complete: begin again with this history; too_large: the state would exceed 1 MiB"),
     BOOL("canceled", .help = "an operator wants it canceled and compensated, or its deadline has passed with that action"), TEXT("error", .optional = true),
     UUID("command_id", .optional = true, .help = "of the command or child that was sent"), HISTORY(true)};

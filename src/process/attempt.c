@@ -9,7 +9,7 @@
  * the action runs does not make it count.
  *
  * An action that succeeded but whose result cannot be saved (`save` names what the result does not have, a limit is reached) fails its step,
- * and yet it has happened: "NAME:done" records that, so it is compensated like others, and not run again when the step is tried again. The same
+ * and yet it has happened: RECORD_DONE says that, so it is compensated like others, and not run again when the step is tried again. The same
  * record keeps a result while another transaction has the process locked.
  */
 #include <malloc.h>
@@ -38,7 +38,7 @@ static LookupContext attempt_context(const Attempt *attempt, Value result)
                            .scope  = attempt->scope,
                            .result = result,
                            .arena  = attempt->arena,
-                           .gone   = attempt->gone};
+                           .gone   = attempt->id.aside};
 }
 
 /* Wait until the pod has the memory; an attempt that has taken some does not wait again. */
@@ -129,87 +129,42 @@ static int64_t delay_us(const StepRetry *policy, int failures, int64_t least_ms)
     return (int64_t)(ms * 1000);
 }
 
-static const char *end_hash(AttemptEnd end)
-{
-    if (end == ATTEMPT_REFUSED)
-        return HASH_REFUSED;
-    return end == ATTEMPT_FAIL ? HASH_FINAL : NULL;
-}
-
-/* In input_hash as well: the other side has said how long to wait. */
-#define HASH_AFTER "after:"
-
-static const char *failure_hash(const AttemptResult *result, Arena *arena)
-{
-    if (result->end == ATTEMPT_RETRY && result->retry_ms > 0)
-        return arena_print(arena, HASH_AFTER "%lld", (long long)result->retry_ms);
-    return end_hash(result->end);
-}
-
-static int64_t hash_after_ms(const StepRecord *record)
-{
-    const char *hash = record->input_hash;
-
-    return hash && strncmp(hash, HASH_AFTER, strlen(HASH_AFTER)) == 0 ? strtoll(hash + strlen(HASH_AFTER), NULL, 10)
-                                                                      : 0;
-}
-
-static bool hash_is(const StepRecord *record, const char *hash)
-{
-    return record->input_hash && strcmp(record->input_hash, hash) == 0;
-}
-
-bool failure_is_final(const StepRecord *record)
-{
-    return record->error && (hash_is(record, HASH_FINAL) || hash_is(record, HASH_REFUSED));
-}
-
 /* May it be tried now? */
-static bool attempt_is_due(Walk *walk, const Action *action, const char *record, Flow *ret_flow, int *ret_failures)
+static bool attempt_is_due(Walk *walk, const Action *action, RecordId id, Flow *ret_flow, int *ret_failures)
 {
-    const StepRecord *last = run_failure(walk->run, record);
-    const char       *error;
-    int64_t           ended_us;
+    const StepRecord *last = run_failure(walk->run, id, ret_failures);
 
-    *ret_failures = run_failures(walk->run, record, &ended_us, &error);
     if (!last)
         return true;
-    if (*ret_failures >= action->retry.attempts || failure_is_final(last)) {
-        walk_fail(walk, record, error, hash_is(last, HASH_REFUSED), ret_flow);
+    if (*ret_failures >= action->retry.attempts || step_end_is_final(last->end)) {
+        walk_fail(walk, id, last->error, last->end == END_REFUSED, ret_flow);
         return false;
     }
-    int64_t due_us = ended_us + delay_us(&action->retry, *ret_failures, hash_after_ms(last));
+    int64_t due_us = last->ended_us + delay_us(&action->retry, *ret_failures, 0);
 
+    if (due_us < last->retry_us)
+        due_us = last->retry_us;
     if (run_now_us(walk->run) >= due_us)
         return true;
-    run_wait(walk->run, record, WAIT_RETRY, /* name= */ NULL, 0, due_us);
+    run_wait(walk->run, id, WAIT_RETRY, /* of= */ NULL, 0, due_us);
     *ret_flow = FLOW_BLOCKED;
     return false;
 }
 
 /* ---- recording ---- */
 
-static RecordName done_name(const char *record)
+ErrorCode happened_record(Walk *walk, RecordId id, const char *result, const char *why, Flow *ret_flow, Error *reterr)
 {
-    RecordName name;
-
-    snprintf(name.text, sizeof name.text, "%s%s", record, RECORD_DONE);
-    return name;
-}
-
-ErrorCode happened_record(Walk *walk, const char *record, const char *result, const char *why, Flow *ret_flow,
-                          Error *reterr)
-{
-    RecordName name  = done_name(record);
+    RecordId   done  = record_as(id, RECORD_DONE);
     Error      error = {0};
     RunVerdict verdict;
     ErrorCode  code = OK;
 
     *ret_flow = FLOW_NEXT;
-    if (!run_result(walk->run, name.text)) {
-        code = step_record(walk, name.text, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
+    if (!run_result(walk->run, done)) {
+        code = step_record(walk, done, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
         if (code == ERR_LIMIT || code == ERR_INVALID)
-            code = step_record(walk, name.text, "null", /* patch= */ NULL, 0, &verdict, ret_flow, &error);
+            code = step_record(walk, done, "null", /* patch= */ NULL, 0, &verdict, ret_flow, &error);
     }
     if (code != OK) {
         if (reterr)
@@ -217,74 +172,84 @@ ErrorCode happened_record(Walk *walk, const char *record, const char *result, co
         return code;
     }
     if (*ret_flow == FLOW_NEXT)
-        walk_fail(walk, record, why, /* is_refusal= */ false, ret_flow);
+        walk_fail(walk, id, why, /* is_refusal= */ false, ret_flow);
     return OK;
 }
 
 static ErrorCode unsaved_record(Attempt *attempt, const char *result, const char *why, Flow *ret_flow, Error *reterr)
 {
-    return happened_record(attempt->walk, attempt->record, result, why, ret_flow, reterr);
+    return happened_record(attempt->walk, attempt->id, result, why, ret_flow, reterr);
 }
 
 typedef struct {
     Attempt    *attempt;
     const char *result;
+    ArenaMark   mark; /* what the patch before has taken is used again */
 } SavePatch;
 
 static ErrorCode save_refresh(void *context, RunRecord *record, Error *reterr)
 {
     const SavePatch *patch = context;
 
+    arena_rewind(patch->attempt->arena, patch->mark);
     TRY(attempt_patch(patch->attempt, patch->result, reterr));
     record->patch   = patch->attempt->patch;
     record->version = patch->attempt->version;
     return OK;
 }
 
-/* A patch that was computed from a state that has changed since is computed again. */
-static ErrorCode success_write(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
+ErrorCode patch_record(Walk *walk, RunRecord *record, Flow *ret_flow, Error *reterr)
 {
     RunVerdict verdict = RUN_STALE;
-    Error      error   = {0};
-    ErrorCode  code    = OK;
-    SavePatch  patch   = {attempt, result};
-    RunRecord  record  = {.step       = attempt->record,
-                          .result     = result,
-                          .started_us = attempt->started_us,
-                          .refresh    = save_refresh,
-                          .context    = &patch};
 
-    for (int i = 0; i < STALE_TRIES && code == OK && verdict == RUN_STALE; i++) {
-        code = save_refresh(&patch, &record, &error);
-        if (code == OK)
-            code = run_record(attempt->walk->run, &record, &verdict, &error);
-    }
-    if (code == ERR_INVALID || code == ERR_LIMIT)
-        return unsaved_record(attempt, result, error.text, ret_flow, reterr);
-    if (code != OK) {
-        if (reterr)
-            *reterr = error;
-        return code;
+    for (int i = 0; i < STALE_TRIES && verdict == RUN_STALE && !(i > 0 && run_must_end(walk->run)); i++) {
+        TRY(record->refresh(record->context, record, reterr));
+        TRY(run_record(walk->run, record, &verdict, reterr));
     }
     *ret_flow = verdict == RUN_OVER ? FLOW_STOPPED : FLOW_NEXT;
     if (verdict == RUN_STALE)
-        return fail(reterr, ERR_BUSY, "the state changes faster than step \"%s\" can patch it", attempt->record);
+        return fail(reterr, ERR_BUSY, "the state changes faster than step \"%s\" can patch it", record->id.step);
     return OK;
 }
 
-/* Another transaction has the process locked, so its state cannot be patched. The result is kept as "NAME:done", and the activation ends. A result
+ErrorCode saved_record(Attempt *attempt, const char *result, const char *taken, Flow *ret_flow, Error *reterr)
+{
+    SavePatch patch  = {attempt, result, arena_mark(attempt->arena)};
+    RunRecord record = {.id         = attempt->id,
+                        .result     = result,
+                        .taken      = taken,
+                        .started_us = attempt->started_us,
+                        .refresh    = save_refresh,
+                        .context    = &patch};
+
+    return patch_record(attempt->walk, &record, ret_flow, reterr);
+}
+
+static ErrorCode success_write(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
+{
+    Error     error = {0};
+    ErrorCode code  = saved_record(attempt, result, /* taken= */ NULL, ret_flow, &error);
+
+    if (code == ERR_INVALID || code == ERR_LIMIT)
+        return unsaved_record(attempt, result, error.text, ret_flow, reterr);
+    if (code != OK && reterr)
+        *reterr = error;
+    return code;
+}
+
+/* Another transaction has the process locked, so its state cannot be patched. The result is kept as RECORD_DONE, and the activation ends. A result
  * that is too large to be kept twice stays here until the lock is gone. ERR_BUSY: *reterr says why, as before. */
 static ErrorCode success_keep(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
 {
-    RecordName name  = done_name(attempt->record);
+    RecordId   done  = record_as(attempt->id, RECORD_DONE);
     Run       *run   = attempt->walk->run;
     Error      error = {0};
     RunVerdict verdict;
     ErrorCode  code;
 
-    if (run_result(run, name.text))
+    if (run_result(run, done))
         return ERR_BUSY;
-    code = step_record(attempt->walk, name.text, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
+    code = step_record(attempt->walk, done, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
     if (code == OK)
         return *ret_flow == FLOW_NEXT ? ERR_BUSY : OK;
     if (code == ERR_LIMIT || code == ERR_INVALID)
@@ -301,7 +266,7 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
     ErrorCode code;
 
     if (attempt->action == &attempt->step->action && step_is_last(attempt->step)) {
-        RunRecord record = {.step = attempt->record, .result = result, .started_us = attempt->started_us};
+        RunRecord record = {.id = attempt->id, .result = result, .started_us = attempt->started_us};
 
         attempt->walk->last = run_record_with_end(attempt->walk->run, &record);
         if (attempt->walk->last)
@@ -314,7 +279,7 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
     return code;
 }
 
-ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, const char *record, const SentReply *reply,
+ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, RecordId id, const SentReply *reply,
                        Flow *ret_flow, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = NULL;
@@ -322,14 +287,14 @@ ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, const c
                                          .scope      = scope,
                                          .step       = step,
                                          .action     = &step->action,
-                                         .record     = record,
+                                         .id         = id,
                                          .started_us = run_now_us(walk->run)};
 
     *ret_flow = FLOW_NEXT;
-    if (run_result(walk->run, record) || run_result(walk->run, done_name(record).text))
+    if (run_result(walk->run, id) || run_result(walk->run, record_as(id, RECORD_DONE)))
         return OK;
     if (reply->error)
-        return happened_record(walk, record, "null", reply->error, ret_flow, reterr);
+        return happened_record(walk, id, "null", reply->error, ret_flow, reterr);
     arena         = arena_new(ATTEMPT_BYTES_MAX);
     attempt.arena = arena;
     return success_write(&attempt, reply->result ? reply->result : "null", ret_flow, reterr);
@@ -338,12 +303,14 @@ ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, const c
 static ErrorCode failure_record(Attempt *attempt, const AttemptResult *result, Flow *ret_flow, Error *reterr)
 {
     Walk      *walk   = attempt->walk;
-    RunRecord  record = {.step       = attempt->record,
+    int64_t    now_us = run_now_us(walk->run);
+    RunRecord  record = {.id         = attempt->id,
+                         .end        = result->end,
                          .error      = result->error,
-                         .input_hash = failure_hash(result, attempt->arena),
+                         .retry_us   = result->retry_ms > 0 ? now_us + result->retry_ms * 1000 : 0,
                          .started_us = attempt->started_us};
     RunVerdict verdict;
-    bool       is_last = result->end != ATTEMPT_RETRY || attempt->attempt >= attempt->action->retry.attempts;
+    bool       is_last = step_end_is_final(result->end) || attempt->attempt >= attempt->action->retry.attempts;
 
     TRY(run_record(walk->run, &record, &verdict, reterr));
     if (verdict != RUN_OK) {
@@ -351,10 +318,10 @@ static ErrorCode failure_record(Attempt *attempt, const AttemptResult *result, F
         return OK;
     }
     if (is_last) {
-        walk_fail(walk, attempt->record, result->error, result->end == ATTEMPT_REFUSED, ret_flow);
+        walk_fail(walk, attempt->id, result->error, result->end == END_REFUSED, ret_flow);
         return OK;
     }
-    run_wait(walk->run, attempt->record, WAIT_RETRY, /* name= */ NULL, 0,
+    run_wait(walk->run, attempt->id, WAIT_RETRY, /* of= */ NULL, 0,
              run_now_us(walk->run) + delay_us(&attempt->action->retry, attempt->attempt, result->retry_ms));
     *ret_flow = FLOW_BLOCKED;
     return OK;
@@ -362,26 +329,17 @@ static ErrorCode failure_record(Attempt *attempt, const AttemptResult *result, F
 
 static ErrorCode result_take(Attempt *attempt, const AttemptResult *result, Flow *ret_flow, Error *reterr)
 {
-    switch (result->end) {
-    case ATTEMPT_DONE:
-        *ret_flow = run_is_over(attempt->walk->run) ? FLOW_STOPPED : FLOW_NEXT; /* canceled meanwhile */
-        if (result->recorded)
-            return OK;
-        if (result->error)
-            return unsaved_record(attempt, "null", result->error, ret_flow, reterr);
-        return success_record(attempt, result->result ? result->result : "null", ret_flow, reterr);
-    case ATTEMPT_RETRY:
-    case ATTEMPT_FAIL:
-    case ATTEMPT_REFUSED:
-        return failure_record(attempt, result, ret_flow, reterr);
-    case ATTEMPT_BLOCKED:
-        *ret_flow = FLOW_BLOCKED;
+    *ret_flow = result->state == ATTEMPT_BLOCKED ? FLOW_BLOCKED : FLOW_STOPPED;
+    if (result->state != ATTEMPT_ENDED)
         return OK;
-    case ATTEMPT_STOPPED:
-        break;
-    }
-    *ret_flow = FLOW_STOPPED;
-    return OK;
+    if (result->end != END_DONE)
+        return failure_record(attempt, result, ret_flow, reterr);
+    *ret_flow = run_is_over(attempt->walk->run) ? FLOW_STOPPED : FLOW_NEXT; /* canceled meanwhile */
+    if (result->recorded)
+        return OK;
+    if (result->error)
+        return unsaved_record(attempt, "null", result->error, ret_flow, reterr);
+    return success_record(attempt, result->result ? result->result : "null", ret_flow, reterr);
 }
 
 /* A template that cannot be rendered, and anything else that is wrong with the definition or its values, fails for good; what says nothing
@@ -392,12 +350,12 @@ static ErrorCode attempt_try(Attempt *attempt, AttemptResult *ret_result, Error 
     Mono      began = clock_mono();
     ErrorCode code  = attempts[attempt->action->kind](attempt, ret_result, &error);
 
-    if (ret_result->end != ATTEMPT_BLOCKED)
+    if (ret_result->state != ATTEMPT_BLOCKED)
         metric_observe_us(&run_metrics(attempt->walk->run)->step_seconds, mono_us_between(began, clock_mono()));
     if (code == OK)
         return OK;
     if (code == ERR_INVALID || code == ERR_LIMIT || code == ERR_NOT_FOUND || code == ERR_DENIED) {
-        *ret_result = (AttemptResult){.end = ATTEMPT_FAIL, .error = arena_text(attempt->arena, error.text)};
+        *ret_result = (AttemptResult){.end = END_FINAL, .error = arena_text(attempt->arena, error.text)};
         return OK;
     }
     if (reterr)
@@ -405,38 +363,31 @@ static ErrorCode attempt_try(Attempt *attempt, AttemptResult *ret_result, Error 
     return code;
 }
 
-ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action, const char *record,
-                      Value result_before, int gone, Flow *ret_flow, Error *reterr)
+ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action, RecordId id,
+                      Value result_before, Flow *ret_flow, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = NULL;
     AttemptResult             result  = {0};
-    Attempt                   attempt = {.walk          = walk,
-                                         .scope         = scope,
-                                         .step          = step,
-                                         .action        = action,
-                                         .record        = record,
-                                         .result_before = result_before,
-                                         .gone          = gone};
-    char                      key[UUID_TEXT_SIZE];
-    int                       failures;
-    ErrorCode                 code = OK;
+    Attempt                   attempt = {
+                          .walk = walk, .scope = scope, .step = step, .action = action, .id = id, .result_before = result_before};
+    char      key[UUID_TEXT_SIZE];
+    int       failures;
+    ErrorCode code = OK;
 
-    if (!attempt_is_due(walk, action, record, ret_flow, &failures))
+    if (!attempt_is_due(walk, action, id, ret_flow, &failures))
         return OK;
-    if (record[0] != '~' && run_records_left(walk->run) == 0) /* before it does something that cannot be recorded */
+    if (!id.undo && run_records_left(walk->run) == 0) /* before it does something that cannot be recorded */
         return fail(reterr, ERR_LIMIT, RUN_RECORDS_REACHED, RUN_RECORDS_MAX);
     arena = arena_new(ATTEMPT_BYTES_MAX);
-    record_key(walk, record, key);
+    run_step_key(walk->run, id, key);
     attempt.arena      = arena;
     attempt.key        = key;
     attempt.attempt    = failures + 1;
     attempt.started_us = run_now_us(walk->run);
     if (FAULT("process.step.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.step.before");
-    result.result = run_result(walk->run, done_name(attempt.record).text);
-    if (result.result)
-        result.end = ATTEMPT_DONE; /* only its `save` is tried again */
-    else
+    result.result = run_result(walk->run, record_as(id, RECORD_DONE));
+    if (!result.result) /* else only its `save` is tried again */
         code = attempt_try(&attempt, &result, reterr);
     if (code == OK && FAULT("process.step.after"))
         code = fail(reterr, ERR_UNAVAILABLE, "fault at process.step.after");

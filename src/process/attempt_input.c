@@ -3,7 +3,7 @@
  *
  * The parts that take a value from the state are recorded before the first attempt acts, each with a hash of its template:
  *
- *     NAME:input  {"after": 0, "url": {"of": "HASH", "is": "https://..."}, "header:X-Tenant": {...}}
+ *     RECORD_INPUT  {"after": 0, "url": {"of": "HASH", "is": "https://..."}, "header:X-Tenant": {...}}
  *
  * The other parts cannot change but by a move to another version of the definition, and are rendered each time. A recorded part is rendered anew, and
  * recorded again,
@@ -49,14 +49,6 @@ bool action_keeps_input(const Action *action)
     return template_takes_state(action->http.url) || template_takes_state(action->http.body);
 }
 
-static RecordName input_name(const Attempt *attempt)
-{
-    RecordName name;
-
-    snprintf(name.text, sizeof name.text, "%s%s", attempt->record, RECORD_INPUT);
-    return name;
-}
-
 static TemplateHash template_hash(const Template *template)
 {
     Value         source = template_source(template);
@@ -79,14 +71,15 @@ static Value member(Value object, const char *name)
 static Value kept_find(const Attempt *attempt)
 {
     Run              *run    = attempt->walk->run;
-    const StepRecord *record = run_last(run, input_name(attempt).text);
-    const StepRecord *before = run_last(run, attempt->record);
+    const StepRecord *record = run_last(run, record_as(attempt->id, RECORD_INPUT));
+    const StepRecord *before = run_last(run, attempt->id);
     Value             kept = record && record->result ? value_trim(record->result, strlen(record->result)) : (Value){0};
     Value             after = kept.size ? member(kept, "after") : (Value){0};
 
     if (after.size == 0)
         return (Value){0};
-    if (before && failure_is_final(before) && strtol(after.bytes, NULL, 10) < run_attempts(run, attempt->record))
+    if (before && before->error && step_end_is_final(before->end) &&
+        strtol(after.bytes, NULL, 10) < run_attempts(run, attempt->id))
         return (Value){0};
     return kept;
 }
@@ -117,7 +110,7 @@ static void parts_print(const Attempt *attempt, const InputPart *parts, int coun
 
     writer_open(&writer, text);
     writer_object(&writer, NULL);
-    writer_i64(&writer, "after", run_attempts(attempt->walk->run, attempt->record));
+    writer_i64(&writer, "after", run_attempts(attempt->walk->run, attempt->id));
     for (int i = 0; i < count; i++) {
         if (!template_takes_state(parts[i].template))
             continue;
@@ -143,12 +136,12 @@ static ErrorCode parts_record(Attempt *attempt, const InputPart *parts, int coun
     parts_print(attempt, parts, count, &json);
     if (text_is_full(&json))
         return OK;
-    code = step_record(attempt->walk, input_name(attempt).text, text_string(&json), /* patch= */ NULL, 0, &verdict,
-                       &flow, &error);
+    code = step_record(attempt->walk, record_as(attempt->id, RECORD_INPUT), text_string(&json), /* patch= */ NULL, 0,
+                       &verdict, &flow, &error);
     if (code == ERR_LIMIT || code == ERR_INVALID)
         return OK;
     if (code == OK && flow != FLOW_NEXT)
-        ret_result->end = ATTEMPT_STOPPED;
+        ret_result->state = ATTEMPT_STOPPED;
     if (code == OK && FAULT("process.input.after"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.input.after");
     if (code != OK && reterr)

@@ -11,7 +11,6 @@
 #include "process/code_internal.h"
 #include "process/sent.h"
 
-#define HASH_BYTES  8
 #define DEFECT_SIZE 1024
 /* Of the arena of the job, which the function, its steps and their tries share: half of it, so that one call more always fits. What a replay
  * alone takes is far less, so the next activation gets further. */
@@ -105,77 +104,44 @@ static bool name_is_valid(const char *name)
 }
 
 /* The parts are hashed one after another: joined, the payloads of a replay would be in memory at the same time. */
-static void mark_print(int number, const char *kind, const char *const *parts, char *ret_mark)
+static void input_hash(const char *const *parts, char *ret_hash)
 {
-    unsigned char hash[HASH_BYTES > crypto_generichash_BYTES_MIN ? HASH_BYTES : crypto_generichash_BYTES_MIN];
-    char          hex[2 * HASH_BYTES + 1];
+    unsigned char            hash[crypto_generichash_BYTES_MIN];
     crypto_generichash_state state;
 
     crypto_generichash_init(&state, /* key= */ NULL, 0, sizeof hash);
     for (; *parts; parts++)
         crypto_generichash_update(&state, (const unsigned char *)*parts, strlen(*parts));
     crypto_generichash_final(&state, hash, sizeof hash);
-    sodium_bin2hex(hex, sizeof hex, hash, HASH_BYTES);
-    snprintf(ret_mark, CODE_MARK_SIZE, "%d:%s:%s", number, kind, hex);
-}
-
-static size_t base_size(const char *record)
-{
-    return strcspn(record, ":");
-}
-
-/* Behind the number and the kind is the hash; behind a failure for good is one more part. */
-static bool mark_is_equal(const char *recorded, const char *mark)
-{
-    size_t size = strlen(mark);
-
-    return strncmp(recorded, mark, size) == 0 && (recorded[size] == '\0' || recorded[size] == ':');
-}
-
-static const char *mark_kind(const char *mark, Arena *arena)
-{
-    const char *begin = mark + strcspn(mark, ":") + 1;
-
-    return arena_bytes(arena, begin, strcspn(begin, ":"));
+    sodium_bin2hex(ret_hash, CODE_HASH_SIZE, hash, (CODE_HASH_SIZE - 1) / 2);
 }
 
 /* Does this call differ from the one that is recorded with its number? */
 static bool call_differs(CodeRun *code, const CodeCall *call, int number)
 {
     const StepRecord *known = number < code->marked_count ? code->marked[number] : NULL;
-    Arena            *arena = code->job->arena;
 
     if (!known)
         return false;
-    if (strlen(call->name) != base_size(known->name) || strncmp(call->name, known->name, strlen(call->name)) != 0) {
+    if (strcmp(call->name, known->id.step) != 0)
         code_defect(code, "the history differs: call %d was step \"%s\" when it was recorded, and is \"%s\" now",
-                    number + 1, arena_bytes(arena, known->name, base_size(known->name)), call->name);
-        return true;
-    }
-    if (mark_is_equal(known->input_hash, call->mark))
-        return false;
-    if (strcmp(mark_kind(known->input_hash, arena), mark_kind(call->mark, arena)) != 0)
+                    number + 1, known->id.step, call->name);
+    else if (strcmp(known->call_kind, call->kind) != 0)
         code_defect(code, "the history differs: step \"%s\" was a %s when it was recorded, and is a %s now", call->name,
-                    mark_kind(known->input_hash, arena), mark_kind(call->mark, arena));
-    else
+                    known->call_kind, call->kind);
+    else if (known->input_hash && strcmp(known->input_hash, call->hash) != 0)
         code_defect(code, "the history differs: step \"%s\" was recorded with another input", call->name);
+    else
+        return false;
     return true;
-}
-
-static int base_compare(const char *left, const char *right)
-{
-    size_t left_size = base_size(left), right_size = base_size(right);
-    int    order = memcmp(left, right, left_size < right_size ? left_size : right_size);
-
-    return order ? order : (left_size > right_size) - (left_size < right_size);
 }
 
 static int named_compare(const void *left, const void *right)
 {
-    const CodeNamed *a = left, *b = right;
-    int              order = base_compare(a->name, b->name);
+    const StepRecord *a = *(const StepRecord *const *)left, *b = *(const StepRecord *const *)right;
+    int               order = strcmp(a->id.step, b->id.step);
 
-    return order ? order : (a->number > b->number) - (a->number < b->number);
+    return order ? order : (a->call > b->call) - (a->call < b->call);
 }
 
 /* The index of the first recorded call whose name is not below this one. */
@@ -186,7 +152,7 @@ static int named_position(const CodeRun *code, const char *name)
     while (low < high) {
         int middle = low + (high - low) / 2;
 
-        if (base_compare(name, code->named[middle].name) > 0)
+        if (strcmp(name, code->named[middle]->id.step) > 0)
             low = middle + 1;
         else
             high = middle;
@@ -198,11 +164,11 @@ static int named_position(const CodeRun *code, const char *name)
 static bool call_is_elsewhere(CodeRun *code, const CodeCall *call, int number)
 {
     for (int i = named_position(code, call->name);
-         i < code->named_count && base_compare(code->named[i].name, call->name) == 0; i++) {
-        if (code->named[i].number == number)
+         i < code->named_count && strcmp(code->named[i]->id.step, call->name) == 0; i++) {
+        if (code->named[i]->call == number)
             continue;
         code_defect(code, "the history differs: step \"%s\" was call %d when it was recorded, and is call %d now",
-                    call->name, code->named[i].number + 1, number + 1);
+                    call->name, (int)code->named[i]->call + 1, number + 1);
         return true;
     }
     return false;
@@ -250,8 +216,8 @@ bool code_call_begin(CodeRun *code, const char *name, const char *kind, const ch
     if (call_is_repeated(code, name, number))
         return false;
     code->number++;
-    ret_call->name = name;
-    mark_print(number, kind, input, ret_call->mark);
+    *ret_call = (CodeCall){.name = name, .kind = kind, .number = number};
+    input_hash(input, ret_call->hash);
     return !call_differs(code, ret_call, number) && !call_is_elsewhere(code, ret_call, number);
 }
 
@@ -280,15 +246,26 @@ CodeFlow code_record(CodeRun *code, const RunRecord *record)
         return code_broken(code, result, &error);
     if (verdict ==
         RUN_STALE) { /* complete at once: the process is not suspended but run again from the present state */
-        run_wait(code->run, record->step, WAIT_ASYNC, "*", 0, 0);
+        run_wait_none(code->run, record->id);
         return code_over(code);
     }
     return verdict == RUN_OK ? CODE_NEXT : code_over(code);
 }
 
+RunRecord code_call_record_of(const CodeCall *call)
+{
+    return (RunRecord){.id         = record_of(call->name),
+                       .call       = call->number,
+                       .call_kind  = call->kind,
+                       .input_hash = call->hash};
+}
+
 CodeFlow code_call_record(CodeRun *code, const CodeCall *call, const char *result)
 {
-    return code_record(code, &(RunRecord){.step = call->name, .result = result, .input_hash = call->mark});
+    RunRecord record = code_call_record_of(call);
+
+    record.result = result;
+    return code_record(code, &record);
 }
 
 /* ---- compensation ---- */
@@ -297,7 +274,7 @@ static CodeFlow phase_set(CodeRun *code, const char *phase)
 {
     Error      error = {0};
     RunVerdict verdict;
-    ErrorCode  result = run_phase_set(code->run, phase, /* record= */ NULL, &verdict, &error);
+    ErrorCode  result = run_phase_set(code->run, phase, /* reason= */ NULL, /* failed= */ NULL, &verdict, &error);
 
     if (result != OK)
         return code_broken(code, result, &error);
@@ -308,10 +285,10 @@ static CodeFlow phase_set(CodeRun *code, const char *phase)
 static CodeFlow open_wait(CodeRun *code)
 {
     for (const struct OpenSend *at = code->open; at; at = at->next) {
-        const char        *name = sent_reply_name(code->job->arena, at->name);
+        ResponseOf         of = response_reply(record_of(at->name));
         const char *const *payloads;
 
-        run_wait(code->run, at->name, WAIT_REPLY, name, run_responses(code->run, name, &payloads) + 1, 0);
+        run_wait(code->run, of.of, WAIT_REPLY, &of, run_responses(code->run, of, &payloads) + 1, 0);
     }
     return code->open ? code_over(code) : CODE_NEXT;
 }
@@ -322,8 +299,7 @@ CodeFlow code_compensating(CodeRun *code)
         return CODE_RETURN;
     if (strcmp(run_phase(code->run), "forward") == 0) {
         CODE_TRY(phase_set(code, "compensating"));
-        /* Complete at once: the function is called again with what has come meanwhile. */
-        run_wait(code->run, "", WAIT_ASYNC, "*", 0, 0);
+        run_wait_none(code->run, record_of("")); /* the function is called again with what has come meanwhile */
         return code_over(code);
     }
     CODE_TRY(open_wait(code));
@@ -340,11 +316,11 @@ static void marks_fill(CodeRun *code)
 
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < count; i++) {
-            int number = records[i]->input_hash ? (int)strtol(records[i]->input_hash, NULL, 10) : -1;
+            int64_t number = records[i]->id.aside ? -1 : records[i]->call;
 
-            if (number < 0 || number > 10 * 1000)
+            if (number < 0 || number > 10 * RUN_RECORDS_MAX)
                 continue;
-            most = number + 1 > most ? number + 1 : most;
+            most = number + 1 > most ? (int)number + 1 : most;
             if (pass == 1 && !code->marked[number])
                 code->marked[number] = records[i];
         }
@@ -352,10 +328,10 @@ static void marks_fill(CodeRun *code)
             code->marked = arena_array(code->job->arena, const StepRecord *, most + 1);
     }
     code->marked_count = most;
-    code->named        = arena_array(code->job->arena, CodeNamed, most + 1);
+    code->named        = arena_array(code->job->arena, const StepRecord *, most + 1);
     for (int i = 0; i < most; i++)
         if (code->marked[i])
-            code->named[code->named_count++] = (CodeNamed){code->marked[i]->name, i};
+            code->named[code->named_count++] = code->marked[i];
     qsort(code->named, (size_t)code->named_count, sizeof *code->named, named_compare);
 }
 
@@ -364,7 +340,7 @@ static void history_end_check(CodeRun *code)
     for (int i = code->number; i < code->marked_count; i++)
         if (code->marked[i]) {
             code_defect(code, "the history differs: the function ended before step \"%s\", which is recorded",
-                        arena_bytes(code->job->arena, code->marked[i]->name, base_size(code->marked[i]->name)));
+                        code->marked[i]->id.step);
             return;
         }
 }

@@ -5,9 +5,8 @@
  * the first one without a record does its work, and its record is written before it returns. A call that must wait says CODE_RETURN, and so
  * does every call after it: the function returns, and the process is suspended with the waits collected.
  *
- * Records. A call is recorded under its name. "NAME:begun" says when a wait or sleep ends, "NAME:timeout" that a wait ended without its
- * responses. input_hash is "NUMBER:KIND:HASH", of the call's number, kind and input; behind a failure for good is ":fail" or ":reject". The
- * number is in the record because the order of times is not that of records after a failover to a server whose clock is behind.
+ * Records. A call is recorded under its name, with its number, its kind and a hash of its input. A record of the kind begin says when a wait or sleep
+ * ends. The number is in the record because the order of times is not that of records after a failover to a server whose clock is behind.
  *
  * Invariants
  *   1. While the function makes the calls that are recorded, with their inputs, nothing is run twice.

@@ -8,15 +8,9 @@
 #include "process/code.h"
 
 #define CODE_CALL_MS   10000
-#define CODE_MARK_SIZE 80
+#define CODE_HASH_SIZE 17   /* as text */
 #define CODE_USED_MAX  1000 /* names of responses */
 #define CODE_BUCKETS   1024 /* of names of calls */
-
-/* A call that is recorded. */
-typedef struct {
-    const char *name; /* of its first record */
-    int         number;
-} CodeNamed;
 
 /* A call of this activation. */
 typedef struct CodeCalled {
@@ -31,7 +25,7 @@ struct CodeRun {
     Job               *job;
     const StepRecord **marked; /* by number of the call; NULL: nothing is recorded */
     int                marked_count;
-    CodeNamed         *named; /* those that are there, by name */
+    const StepRecord **named; /* those that are there, by name */
     int                named_count;
     CodeCalled        *called[CODE_BUCKETS]; /* the calls so far, by a hash of their names */
     int                number;               /* of the next call */
@@ -57,10 +51,11 @@ struct CodeRun {
     } *open; /* calls of the function that have failed and whose command or child has not ended */
 };
 
-/* One call: its name, and what its record has as input_hash. */
+/* One call. */
 typedef struct {
-    const char *name;
-    char        mark[CODE_MARK_SIZE];
+    const char *name, *kind;
+    int         number;
+    char        hash[CODE_HASH_SIZE]; /* of its input */
 } CodeCall;
 
 #define CODE_TRY(call)           \
@@ -83,10 +78,10 @@ bool code_call_begin(CodeRun *code, const char *name, const char *kind, const ch
 /* Before something that has no record yet: is there a reason to do no more? CODE_NEXT: there is none. The memory of this activation may be one. */
 CodeFlow code_go_on(CodeRun *code);
 CodeFlow code_record(CodeRun *code, const RunRecord *record);
-CodeFlow code_call_record(CodeRun *code, const CodeCall *call, const char *result);
-/* The last failure that counts was for good. *ret_reject: as a refusal. */
-bool code_failure_is_final(CodeRun *code, const char *name, bool *ret_reject);
-/* When a wait or sleep ends, recorded when it begins; 0: never. attempt: of a command; 0: none. */
+/* A record of this call, to be filled and given to code_record(). */
+RunRecord code_call_record_of(const CodeCall *call);
+CodeFlow  code_call_record(CodeRun *code, const CodeCall *call, const char *result);
+/* When a wait or sleep ends, recorded when it begins; 0: never. attempt: of a command; else 1. */
 CodeFlow code_begun(CodeRun *code, const CodeCall *call, int attempt, int64_t ms, int64_t *ret_due_us);
 
 #endif

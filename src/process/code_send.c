@@ -56,9 +56,10 @@ static CodeFlow item_send(CodeRun *code, SendItem *item)
 
 static CodeFlow outcome_fail(CodeRun *code, const CodeCall *call, bool is_reject, const char *error)
 {
-    RunRecord record = {.step = call->name, .error = error};
+    RunRecord record = code_call_record_of(call);
 
-    record.input_hash = arena_print(code->job->arena, "%s%s", call->mark, is_reject ? ":reject" : ":fail");
+    record.end   = is_reject ? END_REFUSED : END_FINAL;
+    record.error = error;
     CODE_TRY(code_record(code, &record));
     return code_failed(code, is_reject, error);
 }
@@ -75,9 +76,9 @@ static CodeFlow reply_record(CodeRun *code, const CodeCall *call, const SentRepl
 /* The outcome of the command that this attempt sends, or has sent. */
 static CodeFlow outcome_get(CodeRun *code, const CodeCall *call, SendItem *item, int64_t timeout_ms)
 {
-    const char        *name = sent_reply_name(code->job->arena, call->name);
+    ResponseOf         of = response_reply(record_of(call->name));
     const char *const *payloads;
-    int                count = run_responses(code->run, name, &payloads);
+    int                count = run_responses(code->run, of, &payloads);
     SentReply          reply = {0};
     Error              error = {0};
     ErrorCode          result;
@@ -92,18 +93,18 @@ static CodeFlow outcome_get(CodeRun *code, const CodeCall *call, SendItem *item,
     CODE_TRY(code_go_on(code));
     if (!run_has_sent(code->run, item->command_id))
         CODE_TRY(item_send(code, item));
-    CODE_TRY(code_begun(code, call, run_attempts(code->run, call->name) + 1, timeout_ms, &due_us));
+    CODE_TRY(code_begun(code, call, run_attempts(code->run, of.of) + 1, timeout_ms, &due_us));
     if (due_us && run_now_us(code->run) >= due_us)
         return outcome_fail(code, call, /* is_reject= */ false, "no outcome came in time");
-    run_wait(code->run, call->name, WAIT_REPLY, name, count + 1, due_us);
+    run_wait(code->run, of.of, WAIT_REPLY, &of, count + 1, due_us);
     return code_over(code);
 }
 
 static CodeFlow send_prepare(CodeRun *code, const char *name, bool is_child, const char *domain, const char *type,
                              const char *payload, SendItem *ret_item)
 {
-    SentBy by  = {run_key_owner(code->run), code->job->command->id, name,
-                  sent_number(code->run, code->job->arena, name)};
+    SentBy by  = {run_key_owner(code->run), code->job->command->id, record_of(name),
+                  sent_number(code->run, record_of(name))};
     Error  why = {0};
 
     sent_item(&by, is_child, domain, type, payload, code->job->arena, ret_item);
@@ -115,11 +116,11 @@ static CodeFlow send_prepare(CodeRun *code, const char *name, bool is_child, con
 /* A call that has failed, by a timeout or because the process is to be compensated, and whose command has not ended. */
 static CodeFlow open_note(CodeRun *code, const char *name, CodeFlow flow)
 {
-    Value       open = run_open(code->run), item;
-    const char *at   = NULL;
+    const RecordId *open;
+    int             count = flow == CODE_FAILED && !code->is_compensating ? run_open(code->run, &open) : 0;
 
-    while (flow == CODE_FAILED && !code->is_compensating && value_item_next(open, &at, &item))
-        if (item.size == strlen(name) + 2 && memcmp(item.bytes + 1, name, strlen(name)) == 0) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(open[i].step, name) == 0) {
             struct OpenSend *noted = arena_alloc(code->job->arena, sizeof *noted);
 
             *noted     = (struct OpenSend){code->open, arena_text(code->job->arena, name)};
@@ -136,11 +137,9 @@ static CodeFlow send_await(CodeRun *code, const CodeCall *call, SendItem *item, 
 CodeFlow code_send(CodeRun *code, const char *name, bool is_child, const char *domain, const char *type,
                    const char *payload, int64_t timeout_ms, const char **ret_result)
 {
-    CodeCall    call;
-    SendItem    item;
-    int64_t     ended_us;
-    const char *error;
-    bool        is_reject;
+    CodeCall call;
+    SendItem item;
+    int      failures;
 
     domain  = domain ? domain : "";
     type    = type ? type : "";
@@ -150,15 +149,15 @@ CodeFlow code_send(CodeRun *code, const char *name, bool is_child, const char *d
         return CODE_RETURN;
     if (timeout_ms < 0)
         return code_defect(code, "step \"%s\": timeout must not be negative", name);
-    if (!run_result(code->run, name)) {
-        if (run_failures(code->run, name, &ended_us, &error) > 0) {
-            code_failure_is_final(code, name, &is_reject);
-            return open_note(code, name, code_failed(code, is_reject, error));
-        }
+    if (!run_result(code->run, record_of(name))) {
+        const StepRecord *failure = run_failure(code->run, record_of(name), &failures);
+
+        if (failure)
+            return open_note(code, name, code_failed(code, failure->end == END_REFUSED, failure->error));
         CODE_TRY(send_prepare(code, name, is_child, domain, type, payload, &item));
         CODE_TRY(send_await(code, &call, &item, timeout_ms));
     }
     if (ret_result)
-        *ret_result = run_result(code->run, name);
+        *ret_result = run_result(code->run, record_of(name));
     return CODE_NEXT;
 }

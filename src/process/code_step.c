@@ -5,9 +5,10 @@
 
 #include "base/fault.h"
 #include "base/reader.h"
+#include "base/writer.h"
 #include "pg/tx.h"
 #include "process/code_internal.h"
-#include "process/key.h"
+#include "process/judge.h"
 
 #define TX_BYTES_MAX ((size_t)256 << 20)
 
@@ -35,32 +36,22 @@ static int64_t step_delay_us(const CodeStep *step, int failures, int64_t least_m
     return (int64_t)((ms > (double)least_ms ? ms : (double)least_ms) * 1000);
 }
 
-bool code_failure_is_final(CodeRun *code, const char *name, bool *ret_reject)
-{
-    const StepRecord *last = run_failure(code->run, name);
-    const char       *end  = last && last->input_hash ? strrchr(last->input_hash, ':') : NULL;
-
-    *ret_reject = end && strcmp(end, ":reject") == 0;
-    return *ret_reject || (end && strcmp(end, ":fail") == 0);
-}
-
 /* CODE_NEXT: it may be tried now. */
 static CodeFlow step_is_due(CodeRun *code, const CodeStep *step, int *ret_failures)
 {
-    int64_t     ended_us, due_us;
-    const char *error;
-    bool        is_reject;
+    const StepRecord *last = run_failure(code->run, record_of(step->name), ret_failures);
+    int64_t           due_us;
 
-    *ret_failures = run_failures(code->run, step->name, &ended_us, &error);
-    if (*ret_failures == 0)
+    if (!last)
         return code_go_on(code);
-    if (code_failure_is_final(code, step->name, &is_reject) || *ret_failures >= step->attempts)
-        return code_failed(code, is_reject, error);
+    if (step_end_is_final(last->end) || *ret_failures >= step->attempts)
+        return code_failed(code, last->end == END_REFUSED, last->error);
     CODE_TRY(code_go_on(code));
-    due_us = ended_us + step_delay_us(step, *ret_failures, 0);
-    if (run_now_us(code->run) >= due_us)
+    due_us = last->ended_us + step_delay_us(step, *ret_failures, 0);
+    if (run_now_us(code->run) >= (due_us > last->retry_us ? due_us : last->retry_us))
         return CODE_NEXT;
-    run_wait(code->run, step->name, WAIT_RETRY, /* name= */ NULL, 0, due_us);
+    run_wait(code->run, record_of(step->name), WAIT_RETRY, /* of= */ NULL, 0,
+             due_us > last->retry_us ? due_us : last->retry_us);
     return code_over(code);
 }
 
@@ -72,6 +63,7 @@ typedef struct {
     RunRecord         *record;
     CodeEnd            end;
     bool               is_over, is_rolled_back;
+    bool               is_begun, is_raised; /* see judge.h */
     bool               is_busy; /* another transaction has the process locked: says nothing about the step */
 } TxStep;
 
@@ -82,8 +74,11 @@ static ErrorCode tx_step_body(Tx *tx, void *context, Error *reterr)
     ErrorCode  code;
 
     step->end     = (CodeEnd){0};
-    step->is_over = step->is_rolled_back = step->is_busy = false;
-    TRY(step->step->tx_body(step->code, tx, step->attempt, step->step->context, &step->end, reterr));
+    step->is_over = step->is_rolled_back = step->is_busy = step->is_raised = false;
+    step->is_begun                                                         = true;
+    code            = step->step->tx_body(step->code, tx, step->attempt, step->step->context, &step->end, reterr);
+    step->is_raised = code != OK && judge_is_raised(tx, reterr);
+    TRY(code);
     step->is_rolled_back = step->end.outcome != OUTCOME_COMPLETE;
     if (step->is_rolled_back)
         return fail(reterr, ERR_CONFLICT, "the step did not complete");
@@ -93,6 +88,13 @@ static ErrorCode tx_step_body(Tx *tx, void *context, Error *reterr)
     TRY(code);
     step->is_over = verdict != RUN_OK;
     return step->is_over ? fail(reterr, ERR_CONFLICT, "the lease is lost") : OK;
+}
+
+static JudgeWhen tx_failed_when(const TxStep *step)
+{
+    if (step->is_raised)
+        return JUDGE_RAISED;
+    return step->is_begun ? JUDGE_BEGUN : JUDGE_OURS;
 }
 
 /* CODE_NEXT: *ret_end says what came of it; *ret_recorded: with its record. */
@@ -119,7 +121,7 @@ static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttem
         return CODE_NEXT;
     if (mine.is_over)
         return code_over(code);
-    if (!error.sqlstate[0]) /* the database is away: says nothing about the step */
+    if (mine.is_busy || !error.sqlstate[0] || judge(result, tx_failed_when(&mine)) == ABOUT_WORLD)
         return code_broken(code, result, &error);
     *ret_end = (CodeEnd){.outcome = OUTCOME_RETRY,
                          .error   = arena_print(code->job->arena, "%s (SQLSTATE %s)", error.text, error.sqlstate)};
@@ -129,19 +131,54 @@ static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttem
 /* A failure is recorded before anything else is done. */
 static CodeFlow failure_write(CodeRun *code, const CodeStep *step, RunRecord *record, const CodeEnd *end, int failures)
 {
-    static const char *const suffixes[] = {[OUTCOME_FAIL] = ":fail", [OUTCOME_REJECT] = ":reject"};
-    bool                     is_final   = end->outcome != OUTCOME_RETRY;
+    static const StepEnd ends[OUTCOME_COUNT] = {
+        [OUTCOME_RETRY] = END_FAILED, [OUTCOME_FAIL] = END_FINAL, [OUTCOME_REJECT] = END_REFUSED};
+    bool is_final = end->outcome != OUTCOME_RETRY;
 
-    record->result = NULL;
-    record->error  = end->error ? end->error : "the step gave no reason";
-    if (is_final)
-        record->input_hash = arena_print(code->job->arena, "%s%s", record->input_hash, suffixes[end->outcome]);
+    record->result   = NULL;
+    record->end      = ends[end->outcome];
+    record->error    = end->error ? end->error : "the step gave no reason";
+    record->retry_us = end->retry_ms ? run_now_us(code->run) + end->retry_ms * 1000 : 0;
     CODE_TRY(code_record(code, record));
     if (is_final || failures >= step->attempts)
         return code_failed(code, end->outcome == OUTCOME_REJECT, record->error);
-    run_wait(code->run, step->name, WAIT_RETRY, /* name= */ NULL, 0,
+    run_wait(code->run, record_of(step->name), WAIT_RETRY, /* of= */ NULL, 0,
              run_now_us(code->run) + step_delay_us(step, failures, end->retry_ms));
     return code_over(code);
+}
+
+/* It has run, and its result cannot be recorded. That is recorded, so that no retry runs it again, and the function can undo it. */
+static CodeFlow done_fail(CodeRun *code, const CodeStep *step, const char *why)
+{
+    return code_failed(code, /* is_rejected= */ false,
+                       arena_print(code->job->arena, "step %s has run, and its result cannot be recorded: %s",
+                                   step->name, why));
+}
+
+static CodeFlow done_record(CodeRun *code, const CodeStep *step, const RunRecord *record, const char *why)
+{
+    RunRecord done = *record;
+    Text      text;
+
+    text_init(&text, code->job->arena, TEXT_MAX_LINE);
+    writer_quote(&text, why);
+    done.id     = record_as(record->id, RECORD_DONE);
+    done.result = text_string(&text);
+    CODE_TRY(code_record(code, &done));
+    return done_fail(code, step, why);
+}
+
+static CodeFlow success_record(CodeRun *code, const CodeStep *step, const RunRecord *record)
+{
+    Error      error = {0};
+    RunVerdict verdict;
+    ErrorCode  result = run_record(code->run, record, &verdict, &error);
+
+    if (result == ERR_LIMIT || result == ERR_INVALID)
+        return done_record(code, step, record, error.text);
+    if (result != OK)
+        return code_broken(code, result, &error);
+    return verdict == RUN_OK ? CODE_NEXT : code_over(code);
 }
 
 static CodeFlow step_try(CodeRun *code, const CodeStep *step, const CodeCall *call, int failures)
@@ -150,9 +187,10 @@ static CodeFlow step_try(CodeRun *code, const CodeStep *step, const CodeCall *ca
     CodeAttempt attempt  = {step->name, key, step->input, failures + 1, step->attempts};
     CodeEnd     end      = {0};
     bool        recorded = false;
-    RunRecord   record   = {.step = step->name, .input_hash = call->mark, .started_us = run_now_us(code->run)};
+    RunRecord   record   = code_call_record_of(call);
 
-    run_step_key(code->run, step->name, key);
+    record.started_us = run_now_us(code->run);
+    run_step_key(code->run, record.id, key);
     if (FAULT("process.step.before"))
         return code_broken(code, ERR_UNAVAILABLE, &(Error){.code = ERR_UNAVAILABLE});
     if (step->tx_body)
@@ -166,7 +204,23 @@ static CodeFlow step_try(CodeRun *code, const CodeStep *step, const CodeCall *ca
     if (end.outcome != OUTCOME_COMPLETE)
         return failure_write(code, step, &record, &end, failures + 1);
     record.result = end.result ? end.result : "null";
-    return code_record(code, &record);
+    return success_record(code, step, &record);
+}
+
+/* CODE_NEXT: it has not happened, and what it does can be recorded. */
+static CodeFlow step_is_possible(CodeRun *code, const CodeStep *step)
+{
+    const char *why   = run_result(code->run, record_as(record_of(step->name), RECORD_DONE));
+    Error       error = {0};
+    Value       text;
+
+    if (why) {
+        text = value_decode((Value){why, strlen(why)}, code->job->arena);
+        return done_fail(code, step, arena_bytes(code->job->arena, text.bytes, text.size));
+    }
+    if (run_records_left(code->run) > 0 || strcmp(run_phase(code->run), "forward") != 0)
+        return CODE_NEXT;
+    return code_broken(code, fail(&error, ERR_LIMIT, RUN_RECORDS_REACHED, RUN_RECORDS_MAX), &error);
 }
 
 CodeFlow code_step(CodeRun *code, const CodeStep *given, const char **ret_result)
@@ -178,13 +232,14 @@ CodeFlow code_step(CodeRun *code, const CodeStep *given, const char **ret_result
 
     if (!code_call_begin(code, step.name, "step", CODE_INPUT(step.input), &call))
         return CODE_RETURN;
-    if (!run_result(code->run, step.name)) {
+    if (!run_result(code->run, record_of(step.name))) {
         if (reader_check(step.input, strlen(step.input), &why) != OK)
             return code_defect(code, "input of step \"%s\" is no JSON: %s", step.name, why.text);
+        CODE_TRY(step_is_possible(code, &step));
         CODE_TRY(step_is_due(code, &step, &failures));
         CODE_TRY(step_try(code, &step, &call, failures));
     }
     if (ret_result)
-        *ret_result = run_result(code->run, step.name);
+        *ret_result = run_result(code->run, record_of(step.name));
     return CODE_NEXT;
 }

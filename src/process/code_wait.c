@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "process/code_internal.h"
 
-#define NAME_SIZE        (CODE_NAME_MAX + sizeof ":begun1234567890")
 #define NUMBER_SIZE      sizeof "-9223372036854775808"
 #define RESULT_BYTES_MAX ((size_t)4 << 20)
 
@@ -18,22 +17,20 @@
 
 CodeFlow code_begun(CodeRun *code, const CodeCall *call, int attempt, int64_t ms, int64_t *ret_due_us)
 {
-    char        name[NAME_SIZE];
-    const char *kept;
+    RecordId          begin = record_as(record_of(call->name), RECORD_BEGIN);
+    const StepRecord *kept  = run_attempt(code->run, begin, attempt);
 
-    snprintf(name, sizeof name, "%s:begun", call->name);
-    if (attempt)
-        snprintf(name, sizeof name, "%s:begun%d", call->name, attempt);
-    kept = run_result(code->run, name);
     if (!kept) {
-        int64_t due_us = ms ? run_now_us(code->run) + ms * 1000 : 0;
+        int64_t   due_us = ms ? run_now_us(code->run) + ms * 1000 : 0;
+        RunRecord record = code_call_record_of(call);
 
-        CODE_TRY(code_record(code, &(RunRecord){.step       = name,
-                                                .result     = arena_print(code->job->arena, "%lld", (long long)due_us),
-                                                .input_hash = call->mark}));
-        kept = run_result(code->run, name);
+        record.id      = begin;
+        record.attempt = attempt;
+        record.result  = arena_print(code->job->arena, "%lld", (long long)due_us);
+        CODE_TRY(code_record(code, &record));
+        kept = run_attempt(code->run, begin, attempt);
     }
-    *ret_due_us = strtoll(kept, NULL, 10);
+    *ret_due_us = strtoll(kept->result, NULL, 10);
     return CODE_NEXT;
 }
 
@@ -69,34 +66,25 @@ static const char *payloads_join(CodeRun *code, const char *const *payloads, int
 /* Written only if no response has come meanwhile: each changes the version of the state. */
 static CodeFlow timeout_write(CodeRun *code, const CodeCall *call)
 {
-    char name[NAME_SIZE];
+    RunRecord record = code_call_record_of(call);
 
-    snprintf(name, sizeof name, "%s:timeout", call->name);
-    return code_record(code, &(RunRecord){.step       = name,
-                                          .result     = "null",
-                                          .input_hash = call->mark,
-                                          .patch      = "{}",
-                                          .version    = run_version(code->run)});
-}
-
-static bool has_timed_out(CodeRun *code, const char *name)
-{
-    char record[NAME_SIZE];
-
-    snprintf(record, sizeof record, "%s:timeout", name);
-    return run_result(code->run, record) != NULL;
+    record.end     = END_TIMED_OUT;
+    record.patch   = "{}";
+    record.version = run_version(code->run);
+    return code_record(code, &record);
 }
 
 /* Not there yet: the time decides. */
 static CodeFlow responses_await(CodeRun *code, const CodeCall *call, const char *response, int64_t count,
                                 int64_t timeout_ms)
 {
-    int64_t due_us;
+    ResponseOf of = response_signal(response);
+    int64_t    due_us;
 
-    CODE_TRY(code_begun(code, call, /* attempt= */ 0, timeout_ms, &due_us));
+    CODE_TRY(code_begun(code, call, /* attempt= */ 1, timeout_ms, &due_us));
     if (due_us && run_now_us(code->run) >= due_us)
         return timeout_write(code, call);
-    run_wait(code->run, call->name, WAIT_ASYNC, response, count, due_us);
+    run_wait(code->run, record_of(call->name), WAIT_ASYNC, &of, count, due_us);
     return code_over(code);
 }
 
@@ -104,6 +92,7 @@ CodeFlow code_wait(CodeRun *code, const char *name, const char *response, int co
                    const char **ret_result)
 {
     const char *const *payloads;
+    const StepRecord  *known;
     CodeCall           call;
     int64_t           *used;
     const char        *result;
@@ -121,11 +110,12 @@ CodeFlow code_wait(CodeRun *code, const char *name, const char *response, int co
                            CODE_USED_MAX);
     if (timeout_ms < 0)
         return code_defect(code, "wait \"%s\": timeout must not be negative", name);
-    if (has_timed_out(code, name))
+    known = run_success(code->run, record_of(name));
+    if (known && known->end == END_TIMED_OUT)
         return CODE_NEXT;
-    if (!run_result(code->run, name)) {
+    if (!known) {
         CODE_TRY(code_go_on(code));
-        if (run_responses(code->run, response, &payloads) < *used + count)
+        if (run_responses(code->run, response_signal(response), &payloads) < *used + count)
             return responses_await(code, &call, response, *used + count, timeout_ms);
         result = payloads_join(code, payloads + *used, count);
         if (!result)
@@ -133,7 +123,7 @@ CodeFlow code_wait(CodeRun *code, const char *name, const char *response, int co
         CODE_TRY(code_call_record(code, &call, result));
     }
     *used += count;
-    *ret_result = run_result(code->run, name);
+    *ret_result = run_result(code->run, record_of(name));
     return CODE_NEXT;
 }
 
@@ -148,13 +138,13 @@ CodeFlow code_sleep(CodeRun *code, const char *name, int64_t ms)
         return CODE_RETURN;
     if (ms < 0)
         return code_defect(code, "sleep \"%s\": its time must not be negative", name);
-    if (run_result(code->run, name))
+    if (run_result(code->run, record_of(name)))
         return CODE_NEXT;
     CODE_TRY(code_go_on(code));
-    CODE_TRY(code_begun(code, &call, /* attempt= */ 0, ms > 0 ? ms : 1, &due_us));
+    CODE_TRY(code_begun(code, &call, /* attempt= */ 1, ms > 0 ? ms : 1, &due_us));
     if (run_now_us(code->run) >= due_us)
         return code_call_record(code, &call, "null");
-    run_wait(code->run, name, WAIT_ASYNC, /* name= */ NULL, 0, due_us);
+    run_wait(code->run, record_of(name), WAIT_ASYNC, /* of= */ NULL, 0, due_us);
     return code_over(code);
 }
 
@@ -166,11 +156,11 @@ static CodeFlow value_get(CodeRun *code, const char *name, const char *kind, con
 
     if (!code_call_begin(code, name, kind, CODE_INPUT(""), &call))
         return CODE_RETURN;
-    if (!run_result(code->run, name)) {
+    if (!run_result(code->run, record_of(name))) {
         CODE_TRY(code_go_on(code));
         CODE_TRY(code_call_record(code, &call, fresh));
     }
-    *ret_value = run_result(code->run, name);
+    *ret_value = run_result(code->run, record_of(name));
     return CODE_NEXT;
 }
 
@@ -198,22 +188,22 @@ CodeFlow code_random(CodeRun *code, const char *name, uint64_t *ret_number)
 
 CodeFlow code_patch(CodeRun *code, const char *name, const char *patch, bool uses_state)
 {
-    CodeCall call;
-    Error    why = {0};
+    CodeCall  call;
+    RunRecord record;
+    Error     why = {0};
 
     /* What was computed from the state differs in each replay. */
     if (!code_call_begin(code, name, "patch", CODE_INPUT(uses_state || !patch ? "" : patch), &call))
         return CODE_RETURN;
-    if (run_result(code->run, name))
+    if (run_result(code->run, record_of(name)))
         return CODE_NEXT;
     CODE_TRY(code_go_on(code));
     if (!patch || patch[strspn(patch, " \t\r\n")] != '{')
         return code_defect(code, "patch \"%s\" must be a JSON object", name);
     if (reader_check(patch, strlen(patch), &why) != OK || process_json_check("patch", patch, &why) != OK)
         return code_defect(code, "patch \"%s\": %s", name, why.text);
-    return code_record(code, &(RunRecord){.step       = name,
-                                          .result     = "null",
-                                          .input_hash = call.mark,
-                                          .patch      = patch,
-                                          .version    = uses_state ? run_version(code->run) : 0});
+    record         = code_call_record_of(&call);
+    record.patch   = patch;
+    record.version = uses_state ? run_version(code->run) : 0;
+    return code_record(code, &record);
 }

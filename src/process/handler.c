@@ -11,6 +11,7 @@
 #include "base/problem.h"
 #include "bus/release.h"
 #include "pg/migrate.h"
+#include "process/judge.h"
 #include "process/postpone.h"
 #include "sql.h"
 
@@ -97,7 +98,7 @@ static ErrorCode verdict_obey(Run *run, const BodyVerdict *verdict, bool *ret_me
     case BODY_WAITS:
         return run_suspend(run, ret_met, reterr);
     case BODY_ENDS:
-        return run_end(run, verdict->outcome, verdict->result, verdict->error, verdict->last, reterr);
+        return run_end(run, verdict->outcome, verdict->result, verdict->error, verdict->failed, verdict->last, reterr);
     case BODY_AGAIN:
         *ret_met = true;
         return OK;
@@ -198,8 +199,7 @@ static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
         log_error(LOG_WARN, "process", "activation has failed, it will be retried", &error);
         return;
     }
-    if (code == OK || is_unwritten || error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED ||
-        code == ERR_STOPPING) {
+    if (code == OK || is_unwritten || judge(code, JUDGE_OURS) == ABOUT_WORLD) {
         if (code != OK)
             log_error(code == ERR_BUSY ? LOG_INFO : LOG_WARN, "process",
                       "activation is interrupted, it will be run again", &error);

@@ -28,6 +28,7 @@ typedef struct {
     BodyEnd     end;
     Outcome     outcome;
     const char *result, *error; /* live as long as the Run */
+    const char *failed;         /* the step that failed, as it is shown; NULL: none */
     /* BODY_ENDS: the record of the last step, written in the transaction of the end; NULL: none. Lives as long as the Run. */
     const RunRecord *last;
 } BodyVerdict;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/writer.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
 #include "process/interpret_internal.h"
@@ -128,22 +127,32 @@ int64_t walk_share_give(Walk *walk, Share *share, int64_t amount)
 
 /* ---- steps ---- */
 
-void walk_fail(Walk *walk, const char *record, const char *error, bool is_refusal, Flow *ret_flow)
+static void failure_note(Walk *walk, const RecordId *id, const char *error, bool is_refusal, Flow *ret_flow)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&walk->mutex);
 
     *ret_flow = FLOW_FAILED;
     if (walk->failure)
         return;
-    walk->failed_step = arena_text(walk->arena, record);
+    walk->failed_step = id ? record_text(walk->arena, id) : NULL;
     walk->failure     = arena_text(walk->arena, error ? error : "failed");
     walk->is_refusal  = is_refusal;
 }
 
-ErrorCode step_record(Walk *walk, const char *record, const char *result, const char *patch, int64_t version,
+void walk_fail(Walk *walk, RecordId id, const char *error, bool is_refusal, Flow *ret_flow)
+{
+    failure_note(walk, &id, error, is_refusal, ret_flow);
+}
+
+void process_fail(Walk *walk, const char *error, bool is_refusal, Flow *ret_flow)
+{
+    failure_note(walk, /* id= */ NULL, error, is_refusal, ret_flow);
+}
+
+ErrorCode step_record(Walk *walk, RecordId id, const char *result, const char *patch, int64_t version,
                       RunVerdict *ret_verdict, Flow *ret_flow, Error *reterr)
 {
-    RunRecord written = {.step = record, .result = result, .patch = patch, .version = version};
+    RunRecord written = {.id = id, .result = result, .patch = patch, .version = version};
 
     TRY(run_record(walk->run, &written, ret_verdict, reterr));
     *ret_flow = *ret_verdict == RUN_OVER ? FLOW_STOPPED : FLOW_NEXT;
@@ -152,9 +161,7 @@ ErrorCode step_record(Walk *walk, const char *record, const char *result, const 
 
 const char *step_kept(Walk *walk, const Scope *scope, const Step *step)
 {
-    RecordName name = record_name(scope, step, ":begun");
-
-    return run_result(walk->run, name.text);
+    return run_result(walk->run, record_as(step_id(scope, step), RECORD_BEGIN));
 }
 
 bool step_is_last(const Step *step)
@@ -165,26 +172,24 @@ bool step_is_last(const Step *step)
 ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const char *what, int64_t *ret_begun_us,
                      const char **ret_what, Flow *ret_flow, Error *reterr)
 {
-    RecordName  name = record_name(scope, step, ":begun");
-    const char *kept = run_result(walk->run, name.text);
-    RunVerdict  verdict;
+    RecordId          begin = record_as(step_id(scope, step), RECORD_BEGIN);
+    const StepRecord *kept  = run_success(walk->run, begin);
+    RunVerdict        verdict;
 
     *ret_flow = FLOW_NEXT;
     if (!kept) {
-        TRY(step_record(walk, name.text, what ? what : "null", /* patch= */ NULL, 0, &verdict, ret_flow, reterr));
-        kept = run_result(walk->run, name.text);
+        TRY(step_record(walk, begin, what ? what : "null", /* patch= */ NULL, 0, &verdict, ret_flow, reterr));
+        kept = run_success(walk->run, begin);
     }
-    *ret_begun_us = kept ? run_ended_us(walk->run, name.text) : 0;
+    *ret_begun_us = kept ? kept->ended_us : 0;
     if (ret_what)
-        *ret_what = kept;
+        *ret_what = kept ? run_result(walk->run, begin) : NULL;
     return OK;
 }
 
 static ErrorCode step_act(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
-    RecordName name = record_name(scope, step, "");
-
-    return action_walk(walk, scope, step, &step->action, name.text, (Value){0}, /* gone= */ 0, ret_flow, reterr);
+    return action_walk(walk, scope, step, &step->action, step_id(scope, step), (Value){0}, ret_flow, reterr);
 }
 
 static StepWalk *const walks[STEP_KIND_COUNT] = {
@@ -197,12 +202,10 @@ static StepWalk *const walks[STEP_KIND_COUNT] = {
 /* Behind a "when" the record says where to go on. */
 static const Step *step_after(Walk *walk, const Scope *scope, const Step *step)
 {
-    RecordName name = record_name(scope, step, "");
-
     if (step->action.kind != STEP_WHEN)
         return step_next(step);
-    return strcmp(run_result(walk->run, name.text), "true") == 0 ? step->action.when.then_step
-                                                                 : step->action.when.else_step;
+    return strcmp(run_result(walk->run, step_id(scope, step)), "true") == 0 ? step->action.when.then_step
+                                                                            : step->action.when.else_step;
 }
 
 static bool walk_has_failed(Walk *walk)
@@ -225,11 +228,11 @@ static bool walk_is_ended(Walk *walk, Flow *ret_flow)
         return true;
     }
     if (run_is_canceled(walk->run)) {
-        walk_fail(walk, "", run_cancel_text(walk->run), /* is_refusal= */ true, ret_flow);
+        process_fail(walk, run_cancel_text(walk->run), /* is_refusal= */ true, ret_flow);
         return true;
     }
     if (run_is_late(walk->run)) {
-        walk_fail(walk, "", RUN_LATE_TEXT, /* is_refusal= */ false, ret_flow);
+        process_fail(walk, RUN_LATE_TEXT, /* is_refusal= */ false, ret_flow);
         return true;
     }
     return false;
@@ -242,14 +245,13 @@ static bool is_own_fault(ErrorCode code)
 }
 
 /* What is wrong with the step or its values, and not with the world around it, fails the step for good. */
-static ErrorCode step_walk(Walk *walk, const Scope *scope, const Step *step, const char *record, Flow *ret_flow,
-                           Error *reterr)
+static ErrorCode step_walk(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
     Error     error = {0};
     ErrorCode code  = walks[step->action.kind](walk, scope, step, ret_flow, &error);
 
     if (is_own_fault(code) || code == ERR_NOT_FOUND) {
-        walk_fail(walk, record, error.text, /* is_refusal= */ false, ret_flow);
+        walk_fail(walk, step_id(scope, step), error.text, /* is_refusal= */ false, ret_flow);
         return OK;
     }
     if (code != OK && reterr)
@@ -261,13 +263,11 @@ ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *list, Flow *
 {
     *ret_flow = FLOW_NEXT;
     for (const Step *step = list->count ? list->steps : NULL; step; step = step_after(walk, scope, step)) {
-        RecordName name = record_name(scope, step, "");
-
-        if (run_result(walk->run, name.text))
+        if (run_result(walk->run, step_id(scope, step)))
             continue;
         if (walk_is_ended(walk, ret_flow))
             return OK;
-        TRY(step_walk(walk, scope, step, name.text, ret_flow, reterr));
+        TRY(step_walk(walk, scope, step, ret_flow, reterr));
         if (*ret_flow != FLOW_NEXT)
             return OK;
     }
@@ -293,7 +293,7 @@ static ErrorCode result_render(Walk *walk, const char **ret_result, Error *reter
 
 static const char *failure_text(const Walk *walk)
 {
-    if (!walk->failed_step[0])
+    if (!walk->failed_step)
         return walk->failure;
     return arena_print(walk->arena, "step %s: %s", walk->failed_step, walk->failure);
 }
@@ -320,43 +320,25 @@ static FailureAction failure_action(const Walk *walk)
     return walk->definition->on_failure;
 }
 
-static const char *text_quoted(Arena *arena, const char *text)
-{
-    Text json;
-
-    text_init(&json, arena, TEXT_MAX_BODY);
-    writer_quote(&json, text);
-    return text_string(&json);
-}
-
-static const char *text_unquoted(Arena *arena, const char *json)
-{
-    Value value = value_decode((Value){json, strlen(json)}, arena);
-
-    return arena_bytes(arena, value.bytes, value.size);
-}
-
 static ErrorCode failed_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
 {
     FailureAction action = failure_action(walk);
     RunVerdict    verdict;
 
     if (action == ACTION_COMPENSATE) {
-        RunRecord reason   = {.step = "~", .result = text_quoted(walk->arena, failure_text(walk))};
-        bool      is_known = run_result(walk->run, reason.step); /* by an earlier version, which wrote it by itself */
-
-        TRY(run_phase_set(walk->run, "compensating", is_known ? NULL : &reason, &verdict, reterr));
+        TRY(run_phase_set(walk->run, "compensating", failure_text(walk), walk->failed_step, &verdict, reterr));
         *ret_verdict = (BodyVerdict){.end = verdict == RUN_OK ? BODY_AGAIN : BODY_STOPS};
         return OK;
     }
     *ret_verdict = (BodyVerdict){.end     = BODY_ENDS,
                                  .outcome = action == ACTION_FAIL ? OUTCOME_REJECT : OUTCOME_FAIL,
-                                 .error   = failure_text(walk)};
+                                 .error   = failure_text(walk),
+                                 .failed  = walk->failed_step};
     return OK;
 }
 
 /* The last step has happened, and its process does not end with it: its record is written by itself. *ret_flow is FLOW_FAILED if it cannot be:
- * then "NAME:done" says that it has happened, so it is compensated, and not run again. */
+ * then RECORD_DONE says that it has happened, so it is compensated, and not run again. */
 static ErrorCode last_record(Walk *walk, Flow *ret_flow, Error *reterr)
 {
     const RunRecord *last  = walk->last;
@@ -366,7 +348,7 @@ static ErrorCode last_record(Walk *walk, Flow *ret_flow, Error *reterr)
 
     *ret_flow = FLOW_NEXT;
     if (is_own_fault(code))
-        return happened_record(walk, last->step, last->result, error.text, ret_flow, reterr);
+        return happened_record(walk, last->id, last->result, error.text, ret_flow, reterr);
     if (code == OK && verdict != RUN_OK)
         *ret_flow = FLOW_STOPPED;
     if (code != OK && reterr)
@@ -386,7 +368,7 @@ static ErrorCode completed_fail(Walk *walk, Error *error, BodyVerdict *ret_verdi
         return OK;
     if (flow == FLOW_NEXT) {
         error_prefix(error, "result");
-        walk_fail(walk, "", error->text, /* is_refusal= */ false, &flow);
+        process_fail(walk, error->text, /* is_refusal= */ false, &flow);
     }
     return failed_end(walk, ret_verdict, reterr);
 }
@@ -400,7 +382,7 @@ static ErrorCode late_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
     if (flow == FLOW_STOPPED)
         return OK;
     if (flow == FLOW_NEXT)
-        walk_fail(walk, "", RUN_LATE_TEXT, /* is_refusal= */ false, &flow);
+        process_fail(walk, RUN_LATE_TEXT, /* is_refusal= */ false, &flow);
     return failed_end(walk, ret_verdict, reterr);
 }
 
@@ -416,11 +398,11 @@ static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, Error *rete
     if (run_is_late(walk->run)) /* also if it passed during the last step */
         return late_end(walk, ret_verdict, reterr);
     if (code == OK)
-        code = run_end(walk->run, OUTCOME_COMPLETE, result, NULL, walk->last, &error);
+        code = run_end(walk->run, OUTCOME_COMPLETE, result, NULL, /* failed= */ NULL, walk->last, &error);
     if (code == OK && run_is_over(walk->run))
         return OK;
     if (code == OK) {
-        walk_fail(walk, "", run_cancel_text(walk->run), /* is_refusal= */ true, &flow);
+        process_fail(walk, run_cancel_text(walk->run), /* is_refusal= */ true, &flow);
         return failed_end(walk, ret_verdict, reterr);
     }
     if (is_own_fault(code))
@@ -451,9 +433,8 @@ static ErrorCode flow_end(Walk *walk, Flow flow, BodyVerdict *ret_verdict, Error
  * the promise. */
 static ErrorCode compensation_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
 {
-    Flow        flow;
-    RunVerdict  verdict;
-    const char *reason = run_result(walk->run, "~");
+    Flow       flow;
+    RunVerdict verdict;
 
     TRY(replies_walk(walk, &flow, reterr));
     walk->failure = NULL; /* why it compensates is recorded; from here on failures are those of compensations */
@@ -461,10 +442,10 @@ static ErrorCode compensation_end(Walk *walk, BodyVerdict *ret_verdict, Error *r
         TRY(compensate_walk(walk, &flow, reterr));
     switch (flow) {
     case FLOW_NEXT:
-        TRY(run_phase_set(walk->run, "compensated", /* record= */ NULL, &verdict, reterr));
+        TRY(run_phase_set(walk->run, "compensated", /* reason= */ NULL, /* failed= */ NULL, &verdict, reterr));
         *ret_verdict = (BodyVerdict){.end     = verdict == RUN_OK ? BODY_ENDS : BODY_STOPS,
                                      .outcome = OUTCOME_REJECT,
-                                     .error   = reason ? text_unquoted(walk->arena, reason) : NULL};
+                                     .error   = run_reason(walk->run)};
         return OK;
     case FLOW_FAILED:
         *ret_verdict = (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_FAIL, .error = failure_text(walk)};
@@ -508,5 +489,6 @@ ErrorCode interpret_body(Run *run, Job *job, const LoadedProcess *loaded, void *
     definition_cache_release(walk.interpreter->definitions, loaded->definition_id);
     ret_verdict->result = arena_text(job->arena, ret_verdict->result);
     ret_verdict->error  = arena_text(job->arena, ret_verdict->error);
+    ret_verdict->failed = arena_text(job->arena, ret_verdict->failed);
     return code;
 }

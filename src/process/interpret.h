@@ -11,9 +11,8 @@
  *     COMPENSATING -> COMPENSATED         every compensation has a record
  *     COMPENSATING -> troubleshooting     a compensation failed for good
  *
- * Records: a step is recorded under its name, inside an each with the index behind it ("send[3]"). "NAME:begun" says when a wait, sleep,
- * command, child or each began, with what it must remember. "~NAME" is the compensation of NAME.
- * Keys: a step's key is a UUID that follows from the process and the name of its record, the same in every attempt. SQL functions, HTTP
+ * Records: see record.h. A wait, sleep, awaited command or each has one when it began, with what it must remember.
+ * Keys: a step's key is a UUID that follows from the process and the step, the same in every attempt. SQL functions, HTTP
  * requests (Idempotency-Key), wallet operations, commands and children are called with it.
  *
  * Threads: any number of activations at the same time; branches that call programs, functions or servers run on threads of their own.

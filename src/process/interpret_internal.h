@@ -42,9 +42,9 @@ typedef struct {
     Mutex             responses_mutex; /* held by the wait that takes responses; before `mutex` */
     Mutex             mutex;           /* guards the failure and the arena, while branches run */
     Arena            *arena;
-    const char       *failed_step, *failure; /* the first step that failed for good, and why; NULL: none */
-    bool              is_refusal;            /* a business refusal: nothing to look into */
-    const RunRecord  *last;                  /* of the last step, not written yet: it goes with the end; NULL: none */
+    const char *failed_step, *failure; /* the first step that failed for good, as it is shown, and why; NULL: none */
+    bool        is_refusal;            /* a business refusal: nothing to look into */
+    const RunRecord *last;             /* of the last step, not written yet: it goes with the end; NULL: none */
 } Walk;
 
 /* Wait for an amount of a share, as the domain of the process. false: the activation must stop. */
@@ -69,16 +69,9 @@ struct Scope {
 
 /* ---- scope.c ---- */
 
-#define RECORD_NAME_MAX 400
-#define STALE_TRIES     100 /* of one attempt to write a patch, while the state changes */
-typedef struct {
-    char text[RECORD_NAME_MAX];
-} RecordName;
-#define RECORD_DONE \
-    ":done" /* behind the name of a step whose action has happened and whose result could not be saved */
-#define RECORD_INPUT ":input" /* behind the name of a step: what its attempts are given */
-/* The name under which a step in this scope is recorded; suffix: ":begun" or "". */
-RecordName record_name(const Scope *scope, const Step *step, const char *suffix);
+#define STALE_TRIES 100 /* of one attempt to write a patch, while the state changes */
+/* The record of a step in this scope. */
+RecordId step_id(const Scope *scope, const Step *step);
 /* What paths mean here. result: of the step itself; size 0: none. */
 typedef struct {
     Walk        *walk;
@@ -89,25 +82,21 @@ typedef struct {
     char         index[24];
 } LookupContext;
 Lookup scope_lookup;
-/* The key of a record: a UUID. */
-void record_key(const Walk *walk, const char *record, char *ret_uuid);
 
 /* ---- attempt.c: actions that may fail and are tried again ---- */
 
 typedef enum {
-    ATTEMPT_DONE,
-    ATTEMPT_RETRY,
-    ATTEMPT_FAIL,
-    ATTEMPT_REFUSED,
-    ATTEMPT_BLOCKED,
-    ATTEMPT_STOPPED
-} AttemptEnd;
+    ATTEMPT_ENDED,
+    ATTEMPT_BLOCKED, /* it waits; the waits are in the Run */
+    ATTEMPT_STOPPED, /* the activation is over, or must stop: nothing is recorded */
+} AttemptState;
 typedef struct {
-    AttemptEnd  end;
-    const char *result;   /* JSON; NULL: null */
-    const char *error;    /* RETRY, FAIL, REFUSED; DONE: it has happened, but there is no result to go on with */
-    int64_t     retry_ms; /* RETRY: not sooner than this; 0: as the policy says */
-    bool        recorded; /* DONE: in the transaction of the action itself */
+    AttemptState state;
+    StepEnd      end;      /* ENDED */
+    const char  *result;   /* JSON; NULL: null */
+    const char  *error;    /* why it failed; DONE: it has happened, but there is no result to go on with */
+    int64_t      retry_ms; /* FAILED: not sooner than this; 0: as the policy says */
+    bool         recorded; /* DONE: in the transaction of the action itself */
 } AttemptResult;
 
 /* One attempt of an action. */
@@ -116,43 +105,40 @@ typedef struct {
     const Scope  *scope;
     const Step   *step; /* whose; for templates of compensations */
     const Action *action;
-    const char   *record; /* its name */
+    RecordId      id;
     const char   *key;
     int           attempt; /* from 1 */
     const char   *patch;   /* of the state, rendered from `save`; filled by attempt_patch() */
     int64_t       version;
     Value         result_before; /* compensation: the result of the step */
-    int           gone;          /* compensation: the step was set aside for this time; 0: it was not */
     Arena        *arena;
     int64_t       started_us;
     size_t        bytes; /* that it has taken of the interpreter's share */
 } Attempt;
 typedef ErrorCode AttemptRun(Attempt *attempt, AttemptResult *ret_result, Error *reterr);
 
-/* In place of the hash of an input, which steps of definitions do not record: why a failure was the last one, whatever the policy says. */
-#define HASH_FINAL   "final"
-#define HASH_REFUSED "refused"
-
 /* Run the action of a step, or of its compensation, by its policy, and record it. */
-must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action,
-                                 const char *record, Value result_before, int gone, Flow *ret_flow, Error *reterr);
-/* The action of this record has happened, and its step fails all the same: "NAME:done" says so. A result that is too large to be recorded is left
- * out. */
-must_check ErrorCode happened_record(Walk *walk, const char *record, const char *result, const char *why,
-                                     Flow *ret_flow, Error *reterr);
+must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action, RecordId id,
+                                 Value result_before, Flow *ret_flow, Error *reterr);
+/* The action of this step has happened, and it fails all the same: RECORD_DONE says so. A result that is too large to be recorded is left out. */
+must_check ErrorCode happened_record(Walk *walk, RecordId id, const char *result, const char *why, Flow *ret_flow,
+                                     Error *reterr);
 /* The command or child of a step has completed, and the process is being compensated: record it, so that it is compensated. Also after failures
  * of the step, such as a timeout. FLOW_FAILED: its result could not be saved. */
-must_check ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, const char *record,
-                                  const SentReply *reply, Flow *ret_flow, Error *reterr);
+must_check ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, RecordId id, const SentReply *reply,
+                                  Flow *ret_flow, Error *reterr);
+/* Write a record with the patch that its `refresh` computes: again while the state changes, at most STALE_TRIES times and while the activation may use
+ * more memory. ERR_BUSY: it has changed each time. */
+must_check ErrorCode patch_record(Walk *walk, RunRecord *record, Flow *ret_flow, Error *reterr);
+/* Record that the step has succeeded, with the patch of its `save`. taken: see StepRecord. */
+must_check ErrorCode saved_record(Attempt *attempt, const char *result, const char *taken, Flow *ret_flow,
+                                  Error *reterr);
 /* The patch of `save` for this result. */
 must_check ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr);
 must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback,
                                     const char **ret_text, Error *reterr);
 must_check ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const char **ret_text,
                                         Error *reterr);
-
-/* Was this failure the last one, whatever the policy says? */
-bool failure_is_final(const StepRecord *record);
 
 /* ---- attempt_input.c ---- */
 
@@ -182,7 +168,7 @@ StepWalk          step_wait, step_sleep, step_set, step_when, step_fail, step_pa
 
 must_check ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *list, Flow *ret_flow, Error *reterr);
 /* Record a step that succeeded, with its patch. FLOW_NEXT; FLOW_STOPPED: the lease is lost. STALE is left to the caller. */
-must_check ErrorCode step_record(Walk *walk, const char *record, const char *result, const char *patch, int64_t version,
+must_check ErrorCode step_record(Walk *walk, RecordId id, const char *result, const char *patch, int64_t version,
                                  RunVerdict *ret_verdict, Flow *ret_flow, Error *reterr);
 /* What a step of this scope remembered when it began, JSON; NULL: it has not begun. */
 const char *step_kept(Walk *walk, const Scope *scope, const Step *step);
@@ -192,7 +178,9 @@ bool step_is_last(const Step *step);
 must_check ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const char *what,
                                 int64_t *ret_begun_us, const char **ret_what, Flow *ret_flow, Error *reterr);
 /* The step failed for good. */
-void walk_fail(Walk *walk, const char *record, const char *error, bool is_refusal, Flow *ret_flow);
+void walk_fail(Walk *walk, RecordId id, const char *error, bool is_refusal, Flow *ret_flow);
+/* The process did, and no step of it. */
+void process_fail(Walk *walk, const char *error, bool is_refusal, Flow *ret_flow);
 
 /* ---- compensate.c ---- */
 

@@ -36,23 +36,36 @@ ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_
 
 #define LIST_BYTES_FACTOR 4 /* the values, each with what the arena adds to it, and the array of rows */
 
-static const Field step_fields[] = {
-    {"name",       FIELD_TEXT, offsetof(StepRecord, name)      },
-    {"attempt",    FIELD_I64,  offsetof(StepRecord, attempt)   },
-    {"result",     FIELD_JSON, offsetof(StepRecord, result)    },
-    {"error",      FIELD_TEXT, offsetof(StepRecord, error)     },
-    {"input_hash", FIELD_TEXT, offsetof(StepRecord, input_hash)},
-    {"ended_us",   FIELD_I64,  offsetof(StepRecord, ended_us)  },
-    {"is_reset",   FIELD_BOOL, offsetof(StepRecord, is_reset)  },
-};
-static const FieldTable step_table = {"step", step_fields, COUNT(step_fields), sizeof(StepRecord)};
+/* Members of all three. */
+typedef struct {
+    const char *step, *item, *kind, *verdict, *taken, *call_kind, *input_hash, *result, *error, *key, *payload;
+    int64_t     aside, attempt, retry_us, call, ended_us;
+    bool        undo, is_reset, is_aside;
+} Row;
 
-static const Field response_fields[] = {
-    {"name",    FIELD_TEXT, offsetof(ProcessResponse, name)   },
-    {"key",     FIELD_TEXT, offsetof(ProcessResponse, key)    },
-    {"payload", FIELD_JSON, offsetof(ProcessResponse, payload)},
+static const Field row_fields[] = {
+    {"step",       FIELD_TEXT, offsetof(Row, step)      },
+    {"name",       FIELD_TEXT, offsetof(Row, step)      },
+    {"item",       FIELD_JSON, offsetof(Row, item)      },
+    {"undo",       FIELD_BOOL, offsetof(Row, undo)      },
+    {"kind",       FIELD_TEXT, offsetof(Row, kind)      },
+    {"aside",      FIELD_I64,  offsetof(Row, aside)     },
+    {"attempt",    FIELD_I64,  offsetof(Row, attempt)   },
+    {"verdict",    FIELD_TEXT, offsetof(Row, verdict)   },
+    {"retry_us",   FIELD_I64,  offsetof(Row, retry_us)  },
+    {"taken",      FIELD_TEXT, offsetof(Row, taken)     },
+    {"call",       FIELD_I64,  offsetof(Row, call)      },
+    {"call_kind",  FIELD_TEXT, offsetof(Row, call_kind) },
+    {"input_hash", FIELD_TEXT, offsetof(Row, input_hash)},
+    {"result",     FIELD_JSON, offsetof(Row, result)    },
+    {"error",      FIELD_TEXT, offsetof(Row, error)     },
+    {"ended_us",   FIELD_I64,  offsetof(Row, ended_us)  },
+    {"is_reset",   FIELD_BOOL, offsetof(Row, is_reset)  },
+    {"key",        FIELD_TEXT, offsetof(Row, key)       },
+    {"payload",    FIELD_JSON, offsetof(Row, payload)   },
+    {"is_aside",   FIELD_BOOL, offsetof(Row, is_aside)  },
 };
-static const FieldTable response_table = {"response", response_fields, COUNT(response_fields), sizeof(ProcessResponse)};
+static const FieldTable row_table = {"row", row_fields, COUNT(row_fields), sizeof(Row)};
 
 static const char *text_copy(Value value, Arena *arena)
 {
@@ -106,19 +119,74 @@ static void row_read(Value object, const FieldTable *table, Arena *arena, char *
     }
 }
 
-static ErrorCode list_read(const char *json, const FieldTable *table, Arena *arena, void **ret_list, int *ret_count,
-                           Error *reterr)
+static RecordId row_id(const Row *row)
+{
+    RecordId id = {.step = row->step ? row->step : "", .undo = row->undo, .aside = (int)row->aside};
+
+    if (row->item)
+        record_item_read((Value){row->item, strlen(row->item)}, &id);
+    return id;
+}
+
+/* The database allows no other word. */
+static int word_index(const char *const *words, const char *word)
+{
+    int index = word ? record_word(words, word, strlen(word)) : 0;
+
+    return index < 0 ? 0 : index;
+}
+
+static void record_take(const Row *row, void *item)
+{
+    StepRecord *record = item;
+
+    *record         = (StepRecord){.id         = row_id(row),
+                                   .attempt    = row->attempt,
+                                   .end        = (StepEnd)word_index(step_end_names, row->verdict),
+                                   .retry_us   = row->retry_us,
+                                   .taken      = row->taken,
+                                   .call       = row->call,
+                                   .call_kind  = row->call_kind,
+                                   .input_hash = row->input_hash,
+                                   .result     = row->result,
+                                   .error      = row->error,
+                                   .ended_us   = row->ended_us,
+                                   .is_reset   = row->is_reset};
+    record->id.kind = (RecordKind)word_index(record_kind_names, row->kind);
+}
+
+static void response_take(const Row *row, void *item)
+{
+    *(ProcessResponse *)item = (ProcessResponse){
+        .of       = {(ResponseKind)word_index(response_kind_names, row->kind), row_id(row)},
+        .key      = row->key,
+        .payload  = row->payload,
+        .is_aside = row->is_aside
+    };
+}
+
+static void open_take(const Row *row, void *item)
+{
+    *(RecordId *)item = row_id(row);
+}
+
+static ErrorCode list_read(const char *json, size_t size, void (*fill)(const Row *row, void *item), Arena *arena,
+                           void **ret_list, int *ret_count, Error *reterr)
 {
     Value       items = json ? value_trim(json, strlen(json)) : (Value){0}, item;
     const char *at    = NULL;
-    char       *row;
+    char       *list;
 
-    if (!arena_has_space(arena, items.size * LIST_BYTES_FACTOR))
-        return fail(reterr, ERR_LIMIT, "what is recorded of the process has %zu bytes, too many to load", items.size);
     *ret_count = (int)value_item_count(items);
-    *ret_list = row = arena_alloc(arena, ((size_t)*ret_count + 1) * table->size);
-    for (; value_item_next(items, &at, &item); row += table->size)
-        row_read(item, table, arena, row);
+    if (!arena_has_space(arena, items.size * LIST_BYTES_FACTOR + (size_t)*ret_count * size))
+        return fail(reterr, ERR_LIMIT, "what is recorded of the process has %zu bytes, too many to load", items.size);
+    *ret_list = list = arena_alloc(arena, ((size_t)*ret_count + 1) * size);
+    for (; value_item_next(items, &at, &item); list += size) {
+        Row row = {.call = -1};
+
+        row_read(item, &row_table, arena, (char *)&row);
+        fill(&row, list);
+    }
     return OK;
 }
 
@@ -126,7 +194,7 @@ ErrorCode records_read(const char *json, Arena *arena, StepRecord **ret_list, in
 {
     void *rows;
 
-    TRY(list_read(json, &step_table, arena, &rows, ret_count, reterr));
+    TRY(list_read(json, sizeof **ret_list, record_take, arena, &rows, ret_count, reterr));
     *ret_list = rows;
     return OK;
 }
@@ -135,7 +203,16 @@ ErrorCode responses_read(const char *json, Arena *arena, ProcessResponse **ret_l
 {
     void *rows;
 
-    TRY(list_read(json, &response_table, arena, &rows, ret_count, reterr));
+    TRY(list_read(json, sizeof **ret_list, response_take, arena, &rows, ret_count, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+ErrorCode open_read(const char *json, Arena *arena, RecordId **ret_list, int *ret_count, Error *reterr)
+{
+    void *rows;
+
+    TRY(list_read(json, sizeof **ret_list, open_take, arena, &rows, ret_count, reterr));
     *ret_list = rows;
     return OK;
 }

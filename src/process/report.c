@@ -24,26 +24,17 @@
 
 /* ---- what can be known without the database ---- */
 
-static bool name_is_valid(const char *name)
-{
-    size_t size = strlen(name);
-
-    return size >= 1 && size <= NAME_MAX_BYTES && !strchr("_.:-[]", name[0]) &&
-           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-~[]") == size;
-}
-
 static ErrorCode name_check(const char *field, const char *name, Error *reterr)
 {
-    if (name && strstr(name, RUN_GONE))
-        return fail(reterr, ERR_INVALID,
-                    "%s must not contain \"%s\", which names what an operator has set aside, got \"%.80s\"", field,
-                    RUN_GONE, name);
-    if (!name || name_is_valid(name))
+    size_t size = name ? strlen(name) : 0;
+
+    if (!name || (size >= 1 && size <= NAME_MAX_BYTES && !strchr("_.:-[]~", name[0]) &&
+                  strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-~[]") == size))
         return OK;
     return fail(
         reterr, ERR_INVALID,
         "%s must be 1 to %d letters, digits, \"_\", \".\", \":\", \"-\", \"~\", \"[\" or \"]\", beginning with a "
-        "letter, a digit or \"~\", got \"%.80s\"",
+        "letter or digit, got \"%.80s\"",
         field, NAME_MAX_BYTES, name);
 }
 
@@ -64,12 +55,12 @@ static ErrorCode error_check(const char *field, const char *error, Error *reterr
 
 static ErrorCode sizes_check(const ProcessWrite *write, Error *reterr)
 {
-    TRY(process_json_check("result", write->result, reterr));
+    TRY(process_json_check("result", write->record.result, reterr));
     TRY(process_json_check("patch", write->patch, reterr));
     TRY(process_json_check("end.result", write->end_result, reterr));
-    TRY(error_check("record.error", write->error, reterr));
+    TRY(error_check("record.error", write->record.error, reterr));
     TRY(error_check("end.error", write->end_error, reterr));
-    if (write->input_hash && strlen(write->input_hash) > HASH_MAX_BYTES)
+    if (write->record.input_hash && strlen(write->record.input_hash) > HASH_MAX_BYTES)
         return fail(reterr, ERR_LIMIT, "input_hash must have at most %d bytes", HASH_MAX_BYTES);
     return OK;
 }
@@ -78,17 +69,17 @@ ErrorCode process_report_check(const ProcessReport *report, Error *reterr)
 {
     const ProcessWrite *write = &report->write;
 
-    TRY(name_check("record.step", write->step, reterr));
-    TRY(name_check("wait.step", write->wait_step, reterr));
+    TRY(name_check("record.step", write->record.id.step, reterr));
+    TRY(name_check("wait.step", write->wait_step.step, reterr));
     TRY(name_check("send.step", report->send_step, reterr));
     TRY(sizes_check(write, reterr));
-    if (write->patch && !write->step)
+    if (write->patch && !write->record.id.step)
         return fail(reterr, ERR_INVALID, "patch needs a record: a repeated report must not patch twice");
     if (write->patch && !is_object(write->patch))
         return fail(reterr, ERR_INVALID, "patch must be a JSON object, got %.60s", write->patch);
     if (write->version && !write->patch)
         return fail(reterr, ERR_INVALID, "version needs a patch: it is that of the state the patch was computed from");
-    if (write->result && write->error)
+    if (write->record.result && write->record.error)
         return fail(reterr, ERR_INVALID, "record must have a result or an error, not both");
     if ((write->wait != NULL) + (write->end != NULL) + report->is_release > 1)
         return fail(reterr, ERR_INVALID, "at most one of wait, end and release can be given");
@@ -124,7 +115,9 @@ static SendItem *report_item(Reporting *reporting, const ProcessReport *report)
     int       attempt = report->send_attempt ? report->send_attempt : 1;
     SentBy    by      = {
         {reporting->queue, report->process_id, report->secret},
-        report->write.id, report->send_step, attempt
+        report->write.id,
+        record_of(report->send_step),
+        attempt
     };
 
     sent_item(&by, report->is_child, report->send_domain, report->send_type, report->send_payload, reporting->arena,
@@ -210,6 +203,7 @@ static void report_done(void *item, const Error *error)
     X(T, int64_t, DB_TIME, now_us)      \
     X(T, const char *, DB_UUID, secret) \
     X(T, int64_t, DB_I64, value)        \
+    X(T, bool, DB_BOOL, is_known)       \
     X(T, bool, DB_BOOL, is_compensating)
 typedef struct {
     COUNT_COLUMNS(DB_FIELD, CountRow)
@@ -226,28 +220,33 @@ static int64_t records_max(const CountRow *row, const ProcessWrite *write)
 static ErrorCode records_check(Reporting *reporting, Deadline deadline, const int64_t *ids, ProcessReport **reports,
                                int count, Error *reterr)
 {
-    TxOptions options = {.name = "report", .deadline = deadline, .arena = reporting->arena, .read_only = true};
-    int64_t  *tokens  = arena_array(reporting->arena, int64_t, count);
-    void     *rows;
-    int       row_count;
+    TxOptions    options = {.name = "report", .deadline = deadline, .arena = reporting->arena, .read_only = true};
+    int64_t     *tokens  = arena_array(reporting->arena, int64_t, count);
+    const char **records = arena_array(reporting->arena, const char *, count);
+    void        *rows;
+    int          row_count;
 
-    for (int i = 0; i < count; i++)
-        tokens[i] = reports[i]->write.token;
+    for (int i = 0; i < count; i++) {
+        tokens[i]  = reports[i]->write.token;
+        records[i] = process_write_record(reporting->arena, &reports[i]->write);
+    }
     TRY(db_call_many(reporting->pool, &options, sql_process_record_count,
                      DB_ARGS(db_i64s(reporting->arena, ids, count), db_i64s(reporting->arena, tokens, count),
-                             db_i32(REPORT_RECORDS_MAX * 2)),
+                             db_jsonbs(reporting->arena, records, count), db_i32(REPORT_RECORDS_MAX * 2)),
                      &count_shape, &rows, &row_count, reterr));
     for (int i = 0; i < row_count && i < count; i++) {
         const CountRow *row   = (const CountRow *)rows + i;
         ProcessWrite   *write = &reports[i]->write;
 
         reports[i]->secret = row->secret;
-        if (row->value >= records_max(row, write) && write->step)
+        if (row->value >= records_max(row, write) && write->record.id.step && !row->is_known)
             reports[i]->code =
                 fail(&reports[i]->error, ERR_LIMIT, "the process has recorded %lld steps and may record no more",
                      (long long)records_max(row, write));
-        if (write->step)
+        if (write->record.id.step)
             write->started_us = row->now_us - reports[i]->took_us;
+        if (reports[i]->retry_us)
+            write->record.retry_us = row->now_us + reports[i]->retry_us;
         if (write->wait && !write->due_us)
             write->due_us = row->now_us + PROCESS_FOREVER_US;
     }

@@ -6,7 +6,7 @@
  * not at all. A report that is repeated, because its answer was lost, changes nothing more.
  *
  *     record and patch     the record of a step that ended; its patch of the state
- *     send                 a command or child process; its outcome comes as the response "$reply.STEP"
+ *     send                 a command or child process; its outcome comes as the response of the kind reply
  *     wait | end           suspension or end, after what is above; at most one of them
  *     is_release           give the activation back: it is queued, and no attempt counts
  *
@@ -26,9 +26,10 @@ typedef struct {
     const char *process_id;
     const char *secret; /* filled: process/key.h */
     ProcessWrite
-            write;   /* id: filled from process_id; 0: this domain has no such process, and its verdict is WRITE_LOST.
+            write;    /* id: filled from process_id; 0: this domain has no such process, and its verdict is WRITE_LOST.
                          * due_us 0: only a response resumes it. started_us is filled, too */
-    int64_t took_us; /* the step of the record */
+    int64_t took_us;  /* the step of the record */
+    int64_t retry_us; /* its failure: not tried again sooner; 0: as the worker says */
     /* What is sent; type NULL: nothing. is_child: a process. */
     const char *send_step, *send_domain, *send_type, *send_payload;
     int         send_attempt;

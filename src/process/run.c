@@ -11,7 +11,6 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/writer.h"
 #include "bus/send.h"
 
 #define WRITE_MS         10000
@@ -41,6 +40,7 @@ static ErrorCode run_fill(Run *run, Error *reterr)
     }
     run_responses_add(run, responses, response_count);
     run_sent_add(run, run->loaded->sent);
+    TRY(open_read(run->loaded->open, run->arena, &run->open, &run->open_count, reterr));
     run->response_total = (int)run->loaded->response_total;
     return OK;
 }
@@ -174,7 +174,7 @@ static ErrorCode write_refused(Run *run, Error *error)
 /* Does the write contain what a step has done, and nothing that needs the row of the process? Then a lock is short: see pawl.write_leases. */
 static bool write_is_record(const ProcessWrite *write)
 {
-    return write->step && !write->patch && !write->phase && !write->end;
+    return write->record.id.step && !write->patch && !write->phase && !write->end;
 }
 
 /* Another transaction has the process locked: for how long is not known, so what can be computed again is not waited for. */
@@ -231,15 +231,27 @@ static ErrorCode write_do(Run *run, ProcessWrite *write, RunVerdict *ret_verdict
     return code;
 }
 
+/* As it is loaded by a later activation, with borrowed texts. */
+static StepRecord record_kept(const RunRecord *record, int attempt)
+{
+    return (StepRecord){.id         = record->id,
+                        .attempt    = attempt,
+                        .end        = record->error && record->end == END_DONE ? END_FAILED : record->end,
+                        .retry_us   = record->retry_us,
+                        .taken      = record->taken,
+                        .call       = record->call_kind ? record->call : -1,
+                        .call_kind  = record->call_kind,
+                        .input_hash = record->input_hash,
+                        .result     = record->result,
+                        .error      = record->error};
+}
+
 static void record_fill(Run *run, const RunRecord *record, ProcessWrite *write)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
-    write->step       = record->step;
-    write->attempt    = record->attempt ? record->attempt : run_attempts_recorded(run, record->step) + 1;
-    write->input_hash = record->input_hash;
-    write->result     = record->result;
-    write->error      = record->error;
+    write->record =
+        record_kept(record, record->attempt ? record->attempt : run_attempts_recorded(run, &record->id) + 1);
     write->started_us = record->started_us;
     write->patch      = record->patch;
     write->version    = record->version;
@@ -251,13 +263,12 @@ static size_t json_bytes(const char *json)
     return strlen(json) + send_exponents_sum(json);
 }
 
-/* The engine's own records, when a step began and why it is compensated, are no steps. */
 static void record_count(Run *run, const RunRecord *record)
 {
-    if (strchr(record->step, ':') || strcmp(record->step, "~") == 0)
+    if (record->id.kind != RECORD_STEP)
         return;
     metric_add(record->error ? &run->metrics->steps_failed : &run->metrics->steps_done, 1);
-    metric_add(&run->metrics->compensations, record->step[0] == '~' && !record->error);
+    metric_add(&run->metrics->compensations, record->id.undo && !record->error);
 }
 
 void run_record_done(Run *run, const RunRecord *record)
@@ -265,12 +276,14 @@ void run_record_done(Run *run, const RunRecord *record)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
     StepRecord                 *kept = arena_alloc(run->arena, sizeof *kept);
 
-    *kept = (StepRecord){.name       = arena_text(run->arena, record->step),
-                         .attempt    = run_attempts_recorded(run, record->step) + 1,
-                         .result     = arena_text(run->arena, record->result),
-                         .error      = arena_text(run->arena, record->error),
-                         .input_hash = arena_text(run->arena, record->input_hash),
-                         .ended_us   = run_now_us(run)};
+    *kept = record_kept(record, record->attempt ? record->attempt : run_attempts_recorded(run, &record->id) + 1);
+    kept->id.step    = arena_text(run->arena, record->id.step);
+    kept->taken      = arena_text(run->arena, record->taken);
+    kept->call_kind  = arena_text(run->arena, record->call_kind);
+    kept->input_hash = arena_text(run->arena, record->input_hash);
+    kept->result     = arena_text(run->arena, record->result);
+    kept->error      = arena_text(run->arena, record->error);
+    kept->ended_us   = run_now_us(run);
     state_take(run, record->state, record->state_version);
     record_count(run, record);
     run->record_bytes += kept->result ? json_bytes(kept->result) : 0;
@@ -278,9 +291,9 @@ void run_record_done(Run *run, const RunRecord *record)
 }
 
 /* What was done must be recorded, so that it is compensated, and what is compensated as well: these have no limit of their number. */
-static bool is_unlimited(const char *step)
+static bool is_unlimited(const RecordId *id)
 {
-    return step[0] == '~' || strchr(step, ':');
+    return id->undo || id->kind != RECORD_STEP;
 }
 
 /* Under the mutex. A record without a result always fits. */
@@ -296,14 +309,14 @@ static ErrorCode records_check(Run *run, RunRecord *record, Error *reterr)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
-    if (record->step[0] == '~' && !result_fits(run, record))
+    if (record->id.undo && !result_fits(run, record))
         record->result = "null";
     if (record->patch && json_bytes(record->patch) > SEND_EXPANDED_MAX)
         return fail(reterr, ERR_LIMIT, "the patch of the state has more than %zu bytes", SEND_EXPANDED_MAX);
     if (!result_fits(run, record))
         return fail(reterr, ERR_LIMIT, "the results of the steps would have more than %zu bytes together",
                     RECORDS_BYTES_MAX);
-    if (run->record_count >= RUN_RECORDS_MAX && !is_unlimited(record->step))
+    if (run->record_count >= RUN_RECORDS_MAX && !is_unlimited(&record->id) && strcmp(run->phase, "forward") == 0)
         return fail(reterr, ERR_LIMIT, RUN_RECORDS_REACHED, RUN_RECORDS_MAX);
     return OK;
 }
@@ -318,9 +331,9 @@ const RunRecord *run_record_with_end(Run *run, const RunRecord *record)
     mutex_lock(&run->mutex);
     last          = arena_alloc(run->arena, sizeof *last);
     *last         = *record;
-    last->step    = arena_text(run->arena, record->step);
+    last->id.step = arena_text(run->arena, record->id.step);
     last->result  = arena_text(run->arena, record->result);
-    last->attempt = run_attempts_recorded(run, record->step) + 1;
+    last->attempt = run_attempts_recorded(run, &record->id) + 1;
     mutex_unlock(&run->mutex);
     run_record_done(run, last);
     return last;
@@ -415,18 +428,17 @@ void run_wake(Run *run, const char *domain)
     process_writer_wake(run->writer, domain);
 }
 
-ErrorCode run_phase_set(Run *run, const char *phase, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr)
+ErrorCode run_phase_set(Run *run, const char *phase, const char *reason, const char *failed, RunVerdict *ret_verdict,
+                        Error *reterr)
 {
     ProcessWrite write = write_begin(run);
 
-    write.phase = phase;
-    if (record)
-        record_fill(run, record, &write);
+    write.phase     = phase;
+    write.end_error = reason;
+    write.failed    = failed;
     TRY(write_do(run, &write, ret_verdict, reterr));
     if (*ret_verdict != RUN_OK)
         return OK;
-    if (record)
-        run_record_done(run, record);
     mutex_lock(&run->mutex);
     run->phase = phase;
     mutex_unlock(&run->mutex);
@@ -435,27 +447,43 @@ ErrorCode run_phase_set(Run *run, const char *phase, const RunRecord *record, Ru
 
 /* ---- how it ends ---- */
 
-void run_wait(Run *run, const char *step, WaitKind kind, const char *name, int64_t count, int64_t due_us)
+static RecordId record_copy(Arena *arena, RecordId id)
+{
+    id.step = arena_text(arena, id.step);
+    return id;
+}
+
+void run_wait(Run *run, RecordId step, WaitKind kind, const ResponseOf *of, int64_t count, int64_t due_us)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
     if (!run->has_waits || kind < run->wait_kind) {
         run->wait_kind = kind;
-        run->wait_step = arena_text(run->arena, step);
+        run->wait_step = record_copy(run->arena, record_as(step, RECORD_STEP));
     }
     if (due_us && (!run->due_us || due_us < run->due_us))
         run->due_us = due_us;
     run->has_waits = true;
-    if (!name || run->wait_count == WAITS_MAX)
+    if (!of || run->wait_count == WAITS_MAX)
         return;
     for (int i = 0; i < run->wait_count; i++)
-        if (strcmp(run->waits[i].name, name) == 0) {
+        if (response_compare(&run->waits[i].of, of) == 0) {
             if (count < run->waits[i].count)
                 run->waits[i].count = count;
             return;
         }
     run->waits = run_list_grow(run->arena, run->waits, run->wait_count, &run->wait_space, sizeof *run->waits);
-    run->waits[run->wait_count++] = (Wait){arena_text(run->arena, name), count};
+    run->waits[run->wait_count++] = (Wait){
+        {of->kind, record_copy(run->arena, of->of)},
+        count
+    };
+}
+
+void run_wait_none(Run *run, RecordId step)
+{
+    ResponseOf any = response_any();
+
+    run_wait(run, step, WAIT_ASYNC, &any, 0, 0);
 }
 
 void run_wait_state(Run *run, int64_t version)
@@ -479,23 +507,6 @@ bool run_has_waits(Run *run)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
     return run->has_waits;
-}
-
-/* {"name": count}; NULL: none. */
-static const char *waits_print(Run *run)
-{
-    Text   text;
-    Writer writer;
-
-    if (run->wait_count == 0)
-        return NULL;
-    text_init(&text, run->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    for (int i = 0; i < run->wait_count; i++)
-        writer_i64(&writer, run->waits[i].name, run->waits[i].count);
-    writer_end(&writer);
-    return text_string(&text);
 }
 
 /* A deadline that has passed and still leaves the process waiting is the database's, which has decided about it or will. */
@@ -529,10 +540,11 @@ ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr)
     if (*ret_met)
         return OK;
     mutex_lock(&run->mutex);
-    write.wait      = kinds[run->wait_kind];
-    write.wait_step = run->wait_step;
-    write.waits_for = waits_print(run);
-    write.due_us    = due_find(run);
+    write.wait       = kinds[run->wait_kind];
+    write.wait_step  = run->wait_step;
+    write.waits      = run->waits;
+    write.wait_count = run->wait_count;
+    write.due_us     = due_find(run);
     mutex_unlock(&run->mutex);
     if (FAULT("process.suspend.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.suspend.before");
@@ -554,15 +566,15 @@ static ErrorCode end_write(Run *run, ProcessWrite *write, RunVerdict *ret_verdic
     ProcessWrite record = *write;
     ErrorCode    code   = write_do(run, write, ret_verdict, reterr);
 
-    if (code != ERR_BUSY || !record.step)
+    if (code != ERR_BUSY || !record.record.id.step)
         return code;
-    record.end = record.end_result = record.end_error = NULL;
+    record.end = record.end_result = record.end_error = record.failed = NULL;
     TRY(write_do(run, &record, ret_verdict, reterr));
     return *ret_verdict == RUN_OK ? ERR_BUSY : OK;
 }
 
-ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const RunRecord *record,
-                  Error *reterr)
+ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const char *failed,
+                  const RunRecord *record, Error *reterr)
 {
     ProcessWrite write = write_begin(run);
     RunVerdict   verdict;
@@ -572,6 +584,7 @@ ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *err
     write.end        = outcome_names[outcome];
     write.end_result = result;
     write.end_error  = error;
+    write.failed     = failed;
     if (FAULT("process.end.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.end.before");
     TRY(end_write(run, &write, &verdict, reterr));

@@ -1,7 +1,7 @@
 /*
  * run.h - one activation of a process: replays recorded steps, records new ones, and finally suspends or ends the process.
  *
- * A Run is what the interpreter of definitions and processes written in C have in common. Steps are found by name. A step that has a
+ * A Run is what the interpreter of definitions and processes written in C have in common. Steps are found by their record's identity (record.h). A step that has a
  * successful record is never run again. A step that failed has one record per attempt; its policy says whether another one follows (attempt.c, code_step.c).
  * A step that cannot end now (a wait, a sleep, a retry that is not due) adds a wait; when nothing else can be done the caller suspends,
  * and the process is queued again when one of the waits is complete or the earliest time has come.
@@ -31,7 +31,6 @@
 
 #define RUN_RECORDS_MAX     10000 /* of a process, but those of its compensations */
 #define RUN_BUSY_MS         155   /* for so long a locked process is waited for */
-#define RUN_GONE            ":gone" /* and a number, behind the name of a record that was set aside: see pawl.process_set_aside */
 #define RUN_RECORDS_REACHED "the process has recorded %d steps and may record no more"
 
 typedef struct Run Run;
@@ -45,38 +44,42 @@ SCOPED(Run, run_free)
 /* What keys of its steps are derived from. */
 KeyOwner run_key_owner(const Run *run);
 /* The key of a step: another one each time an operator has set the step aside. ret_uuid has UUID_TEXT_SIZE bytes. */
-void run_step_key(Run *run, const char *step, char *ret_uuid);
+void run_step_key(Run *run, RecordId step, char *ret_uuid);
 /* Of the domain; any thread may count. */
 ProcessMetrics *run_metrics(const Run *run);
 
 /* ---- what is known ---- */
 
-/* The result of a step that succeeded; NULL: it has not. The JSON text "null" for a step without a result. */
-const char *run_result(Run *run, const char *step);
+/* The result of a record that succeeded; NULL: it has not. The JSON text "null" for a step without a result. */
+const char *run_result(Run *run, RecordId id);
 /* The same as it was before an operator had the process retried from a step for the number-th time; 0: as it is now. A step that was not set
  * aside then or later has the result that it has now. */
-const char *run_result_before(Run *run, const char *step, int number);
+const char *run_result_before(Run *run, RecordId id, int number);
+/* This attempt of it; NULL: it has no record. Records of other kinds than steps may be numbered by the attempt that they belong to. */
+const StepRecord *run_attempt(Run *run, RecordId id, int attempt);
 /* The last attempt of it that is recorded, also one that does not count any more; NULL: none. */
-const StepRecord *run_last(Run *run, const char *step);
-/* When it succeeded; 0: it has not. */
-int64_t run_ended_us(Run *run, const char *step);
-/* Its failed attempts that count, and when the last one ended. *ret_error: of the last one. */
-int run_failures(Run *run, const char *step, int64_t *ret_ended_us, const char **ret_error);
-/* The last failed attempt that counts; NULL: none. */
-const StepRecord *run_failure(Run *run, const char *step);
+const StepRecord *run_last(Run *run, RecordId id);
+/* The record that succeeded; NULL: none. */
+const StepRecord *run_success(Run *run, RecordId id);
+/* The last failed attempt that counts; NULL: none. *ret_failures: how many do. */
+const StepRecord *run_failure(Run *run, RecordId id, int *ret_failures);
 /* Its attempts that are recorded, also those that do not count any more. */
-int run_attempts(Run *run, const char *step);
+int run_attempts(Run *run, RecordId id);
 /* When an operator last had the process tried again; 0: never. */
 int64_t run_retried_us(const Run *run);
-/* The payloads of the responses of this name that arrived, in order. */
-int run_responses(Run *run, const char *name, const char *const **ret_payloads);
-int run_response_count(Run *run); /* of all names */
-/* The names of those that arrived, sorted, from 0 on; NULL: there is none with this index. */
-const char *run_response_name(Run *run, int index);
-/* Of a process that is being compensated: the records whose commands or children have not ended, JSON strings in an array. */
-Value run_open(const Run *run);
+/* The payloads of such responses that arrived, in order; without those that were set aside. */
+int run_responses(Run *run, ResponseOf of, const char *const **ret_payloads);
+/* How many replies to this step were set aside. */
+int run_replies_aside(Run *run, RecordId step);
+int run_response_count(Run *run); /* of all */
+/* Those of which some arrived, sorted, from 0 on; NULL: there is none with this index. */
+const ResponseOf *run_response_of(Run *run, int index);
+/* Of a process that is being compensated: the steps whose commands or children have not ended. */
+int run_open(const Run *run, const RecordId **ret_list);
 /* Was the command or child with this id sent before this activation began, and had not ended then? */
-bool        run_has_sent(const Run *run, const char *id);
+bool run_has_sent(const Run *run, const char *id);
+/* Why it is compensated; NULL: it is not, or nothing was said. */
+const char *run_reason(const Run *run);
 const char *run_state(Run *run); /* JSON; as of the last write that reported it */
 int64_t     run_version(Run *run);
 const char *run_phase(Run *run);
@@ -86,7 +89,7 @@ int64_t run_now_us(const Run *run);
 int run_records(Run *run, const StepRecord *const **ret_list);
 /* How many more the process may have. */
 int run_records_left(Run *run);
-/* All records, also of failures, by name and attempt; valid until the next one is written. */
+/* All records, also of failures, by identity and attempt; valid until the next one is written. */
 int  run_history(Run *run, StepRecord *const **ret_list);
 bool run_is_over(Run *run);
 #define RUN_LATE_TEXT     "the deadline of the process has passed" /* pawl.deadline_error() has the same */
@@ -103,8 +106,8 @@ const char *run_deadline_action(const Run *run);
 /* Until the deadline, which ends what runs; -1: there is none, or it does not count any more. */
 int64_t run_ms_left(const Run *run);
 /* The connection was lost while a function of an application ran on it, in the step of this record. */
-void run_suspect(Run *run, const char *record);
-/* The step of such a record; NULL: none. Borrowed until the run is freed. */
+void run_suspect(Run *run, RecordId record);
+/* Such a step, as it is shown; NULL: none. Borrowed until the run is freed. */
 const char *run_suspected(Run *run);
 /* The server does not run what writes a result, for a reason that is not in the result: a revoked right, a trigger that raises an error. */
 bool run_is_unwritten(Run *run);
@@ -125,10 +128,14 @@ typedef enum {
 typedef struct RunRecord RunRecord;
 typedef ErrorCode        RunRefresh(void *context, RunRecord *record, Error *reterr);
 struct RunRecord {
-    const char *step;
+    RecordId    id;
     int         attempt; /* 0: the one after those that are recorded */
+    StepEnd     end;     /* END_DONE with an error is END_FAILED */
+    int64_t     retry_us;
+    const char *taken;
+    int         call; /* with a call_kind */
+    const char *call_kind, *input_hash;
     const char *result, *error;
-    const char *input_hash;
     int64_t     started_us;
     const char *patch;
     int64_t     version; /* that the patch was computed from; 0: it depends on none */
@@ -157,24 +164,26 @@ must_check ErrorCode run_fence_in(Run *run, Tx *tx, RunVerdict *ret_verdict, Err
 must_check bool run_busy_wait(int64_t *ms);
 /* Workers of this domain of the bus may have work. */
 void run_wake(Run *run, const char *domain);
-/* record: written with it; NULL: none. RUN_OVER also if the process was canceled without compensation: then it has ended, and nothing was
- * written. */
-must_check ErrorCode run_phase_set(Run *run, const char *phase, const RunRecord *record, RunVerdict *ret_verdict,
-                                   Error *reterr);
+/* reason, failed: why it is compensated, and the step that failed, as it is shown; both may be NULL. RUN_OVER also if the process was canceled without
+ * compensation: then it has ended, and nothing was written. */
+must_check ErrorCode run_phase_set(Run *run, const char *phase, const char *reason, const char *failed,
+                                   RunVerdict *ret_verdict, Error *reterr);
 
 /* ---- how it ends ---- */
 
 typedef enum { WAIT_REPLY, WAIT_ASYNC, WAIT_RETRY } WaitKind; /* in the order in which they are shown */
-/* name: of a response, "*": any; NULL: only the time. count: of all responses of that name since the start. due_us 0: ten years. */
-void run_wait(Run *run, const char *step, WaitKind kind, const char *name, int64_t count, int64_t due_us);
+/* of: NULL: only the time. count: of all such responses since the start. due_us 0: ten years. */
+void run_wait(Run *run, RecordId step, WaitKind kind, const ResponseOf *of, int64_t count, int64_t due_us);
+/* Complete at once: the process is not suspended but run again with what is known then. */
+void run_wait_none(Run *run, RecordId step);
 /* A condition was false for the state of this version: do not suspend if it has changed since. */
 void run_wait_state(Run *run, int64_t version);
 bool run_has_waits(Run *run);
 /* Suspend with the waits collected. *ret_met: a response has come meanwhile and the process runs on: begin again with what is known now. */
 must_check ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr);
-/* outcome: as of a command. The last record may be written with it (record NULL: none). If run_is_over() is false afterwards, only the record was
+/* outcome: as of a command. failed: the step that failed, as it is shown; NULL: none. The last record may be written with it (record NULL: none). If run_is_over() is false afterwards, only the record was
  * written: its compensation was asked for before, by an operator or by its deadline. */
-must_check ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const RunRecord *record,
-                             Error *reterr);
+must_check ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const char *failed,
+                             const RunRecord *record, Error *reterr);
 
 #endif

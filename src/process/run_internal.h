@@ -7,17 +7,13 @@
 #include "base/sync.h"
 #include "process/run.h"
 
-/* The responses of one name, in the order of their arrival. */
+/* The responses of one kind and name, in the order of their arrival. */
 typedef struct {
-    const char  *name;
+    ResponseOf   of;
     const char **payloads;
     int          count;
+    int          aside_count; /* that were set aside, and are not among them */
 } ResponseList;
-
-typedef struct {
-    const char *name;
-    int64_t     count;
-} Wait;
 
 struct Run {
     ProcessWriter       *writer;
@@ -29,18 +25,20 @@ struct Run {
     Arena               *arena;
     const char          *state, *phase;
     int64_t              version;
-    StepRecord         **records; /* sorted by name and attempt */
+    StepRecord         **records; /* sorted by identity and attempt */
     int                  record_count, record_space;
     const StepRecord   **succeeded; /* in the order in which they ended */
     int                  succeeded_count;
-    ResponseList        *responses; /* sorted by name */
+    ResponseList        *responses; /* sorted */
     int                  response_count, response_total;
     Value               *sent; /* ids of commands and children, JSON strings, sorted */
     int                  sent_count;
+    RecordId            *open; /* steps whose commands or children have not ended */
+    int                  open_count;
     Wait                *waits;
     int                  wait_count, wait_space;
     WaitKind             wait_kind;
-    const char          *wait_step;
+    RecordId             wait_step;
     int64_t              due_us;
     int64_t              condition_version; /* the oldest state that a condition was evaluated against; 0: none */
     size_t               record_bytes;
@@ -54,7 +52,7 @@ struct Run {
 void run_record_add(Run *run, StepRecord *record);
 void run_responses_add(Run *run, const ProcessResponse *list, int count);
 void run_sent_add(Run *run, const char *json);
-int  run_attempts_recorded(const Run *run, const char *step);
+int  run_attempts_recorded(const Run *run, const RecordId *id);
 /* Has the process a deadline that this activation has to obey? */
 bool run_deadline_counts(const Run *run);
 /* It ends: what it has added does not count any more. */

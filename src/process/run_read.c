@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 
-#define KEY_NAME_SIZE 512
 /* What an activation may add to the memory of what it has loaded before it is ended and begun again. */
 #define ACTIVATION_BYTES_MAX ((size_t)16 << 20)
 /* Of all activations of this pod, which go on while they have not added GROWN_BYTES_LEAST each. */
@@ -20,29 +19,35 @@
 /* What the activations of this pod have added to what they began with. */
 static atomic_size_t grown_bytes;
 
-/* ---- records, sorted by name and attempt ---- */
+/* ---- records, sorted by identity and attempt ---- */
 
-static int record_compare(const char *name, int64_t attempt, const StepRecord *record)
+static int attempt_compare(const RecordId *id, int64_t attempt, const StepRecord *record)
 {
-    int order = strcmp(name, record->name);
+    int order = record_compare(id, &record->id);
 
     return order ? order : (attempt > record->attempt) - (attempt < record->attempt);
 }
 
 /* The index of the first record that is not below this one. */
-static int record_position(const Run *run, const char *name, int64_t attempt)
+static int record_position(const Run *run, const RecordId *id, int64_t attempt)
 {
     int low = 0, high = run->record_count;
 
     while (low < high) {
         int middle = low + (high - low) / 2;
 
-        if (record_compare(name, attempt, run->records[middle]) > 0)
+        if (attempt_compare(id, attempt, run->records[middle]) > 0)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
+}
+
+/* The record at this index, if it is of this identity; else NULL. */
+static const StepRecord *record_at(const Run *run, int at, const RecordId *id)
+{
+    return at < run->record_count && record_compare(id, &run->records[at]->id) == 0 ? run->records[at] : NULL;
 }
 
 void *run_list_grow(Arena *arena, void *list, int count, int *space, size_t size)
@@ -59,9 +64,9 @@ void *run_list_grow(Arena *arena, void *list, int count, int *space, size_t size
 
 void run_record_add(Run *run, StepRecord *record)
 {
-    int at = record_position(run, record->name, record->attempt);
+    int at = record_position(run, &record->id, record->attempt);
 
-    if (at < run->record_count && record_compare(record->name, record->attempt, run->records[at]) == 0)
+    if (at < run->record_count && attempt_compare(&record->id, record->attempt, run->records[at]) == 0)
         return;
     int space    = run->record_space;
     run->records = run_list_grow(run->arena, run->records, run->record_count, &run->record_space, sizeof *run->records);
@@ -79,25 +84,25 @@ void run_record_add(Run *run, StepRecord *record)
         run->succeeded[run->succeeded_count++] = record;
 }
 
-/* ---- responses by name ---- */
+/* ---- responses, by what they are of ---- */
 
-static int name_compare(const void *key, const void *item)
+static int of_compare(const void *key, const void *item)
 {
-    return strcmp(key, ((const ResponseList *)item)->name);
+    return response_compare(key, &((const ResponseList *)item)->of);
 }
 
-static ResponseList *responses_find(const Run *run, const char *name)
+static ResponseList *responses_find(const Run *run, const ResponseOf *of)
 {
     if (run->response_count == 0)
         return NULL;
-    return bsearch(name, run->responses, (size_t)run->response_count, sizeof *run->responses, name_compare);
+    return bsearch(of, run->responses, (size_t)run->response_count, sizeof *run->responses, of_compare);
 }
 
-/* By name, then in the order of their arrival, which is that of the array they point into. */
-static int response_compare(const void *left, const void *right)
+/* Then in the order of their arrival, which is that of the array they point into. */
+static int arrival_compare(const void *left, const void *right)
 {
     const ProcessResponse *a = *(const ProcessResponse *const *)left, *b = *(const ProcessResponse *const *)right;
-    int                    order = strcmp(a->name, b->name);
+    int                    order = response_compare(&a->of, &b->of);
 
     return order ? order : (a > b) - (a < b);
 }
@@ -109,13 +114,18 @@ void run_responses_add(Run *run, const ProcessResponse *list, int count)
 
     for (int i = 0; i < count; i++)
         sorted[i] = &list[i];
-    qsort(sorted, (size_t)count, sizeof *sorted, response_compare);
+    qsort(sorted, (size_t)count, sizeof *sorted, arrival_compare);
     run->responses = arena_array(run->arena, ResponseList, count + 1);
-    for (int i = 0; i < count; i++) {
-        if (i == 0 || strcmp(sorted[i - 1]->name, sorted[i]->name) != 0)
-            run->responses[run->response_count++] = (ResponseList){sorted[i]->name, &payloads[i], 0};
-        payloads[i] = sorted[i]->payload ? sorted[i]->payload : "null";
-        run->responses[run->response_count - 1].count++;
+    for (int i = 0, taken = 0; i < count; i++) {
+        if (i == 0 || response_compare(&sorted[i - 1]->of, &sorted[i]->of) != 0)
+            run->responses[run->response_count++] = (ResponseList){.of = sorted[i]->of, .payloads = &payloads[taken]};
+        ResponseList *own = &run->responses[run->response_count - 1];
+
+        own->aside_count += sorted[i]->is_aside;
+        if (sorted[i]->is_aside)
+            continue;
+        payloads[taken++] = sorted[i]->payload ? sorted[i]->payload : "null";
+        own->count++;
     }
 }
 
@@ -146,145 +156,123 @@ KeyOwner run_key_owner(const Run *run)
     return (KeyOwner){run->job->domain, run->job->command->command_id, run->loaded->secret};
 }
 
-/* Under the mutex: the number behind the name of the record at this index, if it is one of this step that was set aside; else 0. */
-static int gone_number(const Run *run, int at, const char *step)
-{
-    size_t      size = strlen(step), behind = strlen(RUN_GONE);
-    const char *name = at < run->record_count ? run->records[at]->name : "";
-
-    if (strncmp(name, step, size) != 0 || strncmp(name + size, RUN_GONE, behind) != 0)
-        return 0;
-    return (int)strtol(name + size + behind, NULL, 10);
-}
-
-/* Under the mutex: the index of the first record of this step that was set aside, if there is one. */
-static int gone_position(const Run *run, const char *step)
-{
-    char name[KEY_NAME_SIZE];
-
-    snprintf(name, sizeof name, "%s%s", step, RUN_GONE);
-    return record_position(run, name, 0);
-}
-
-/* Compensations are never set aside: "~NAME:goneN" is the compensation of what was. */
-void run_step_key(Run *run, const char *step, char *ret_uuid)
+/* The last of its records that was set aside; 0: none was. A compensation is never set aside: which record it undoes is its own identity. */
+void run_step_key(Run *run, RecordId step, char *ret_uuid)
 {
     KeyOwner owner = run_key_owner(run);
-    char     name[KEY_NAME_SIZE];
-    int      last = 0;
+    RecordId aside = record_as(step, RECORD_STEP);
 
     mutex_lock(&run->mutex);
-    for (int at = gone_position(run, step), number; step[0] != '~' && (number = gone_number(run, at, step)); at++)
-        last = number > last ? number : last;
+    for (aside.aside = 1; !step.undo; aside.aside++) {
+        int at = record_position(run, &aside, 0); /* of this number, or of a greater one */
+
+        if (at == run->record_count)
+            break;
+        aside.aside = run->records[at]->id.aside;
+        if (!record_at(run, at, &aside))
+            break;
+        step.aside = aside.aside;
+    }
     mutex_unlock(&run->mutex);
-    if (last)
-        snprintf(name, sizeof name, "%s%s%d", step, RUN_GONE, last);
-    step_key(&owner, last ? name : step, ret_uuid);
+    step_key(&owner, &step, ret_uuid);
 }
 
 /* ---- what is known ---- */
 
-/* Under the mutex: the record of a step that succeeded. */
-static const StepRecord *success_find(const Run *run, const char *step)
+/* Under the mutex. */
+static const StepRecord *success_find(const Run *run, const RecordId *id)
 {
-    for (int i = record_position(run, step, 0); i < run->record_count && strcmp(run->records[i]->name, step) == 0; i++)
-        if (!run->records[i]->error)
-            return run->records[i];
+    const StepRecord *record;
+
+    for (int i = record_position(run, id, 0); (record = record_at(run, i, id)); i++)
+        if (!record->error)
+            return record;
     return NULL;
 }
 
-const char *run_result(Run *run, const char *step)
+const StepRecord *run_success(Run *run, RecordId id)
 {
-    scoped(mutex_unlock) Mutex *held   = mutex_hold(&run->mutex);
-    const StepRecord           *record = success_find(run, step);
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return success_find(run, &id);
+}
+
+const char *run_result(Run *run, RecordId id)
+{
+    const StepRecord *record = run_success(run, id);
 
     if (!record)
         return NULL;
     return record->result ? record->result : "null";
 }
 
-const char *run_result_before(Run *run, const char *step, int number)
+const char *run_result_before(Run *run, RecordId id, int number)
 {
     const StepRecord *found = NULL;
-    int               least = 0;
 
     if (number == 0)
-        return run_result(run, step);
+        return run_result(run, id);
+    id.aside = number;
     mutex_lock(&run->mutex);
-    for (int at = gone_position(run, step), own; (own = gone_number(run, at, step)); at++)
-        if (own >= number && (!found || own < least) && !run->records[at]->error) {
-            found = run->records[at];
-            least = own;
-        }
+    for (int at = record_position(run, &id, 0); !found && at < run->record_count; at++) {
+        id.aside = run->records[at]->id.aside;
+        if (!record_at(run, at, &id))
+            break;
+        found = run->records[at]->error ? NULL : run->records[at];
+    }
     mutex_unlock(&run->mutex);
+    id.aside = 0;
     if (!found)
-        return run_result(run, step);
+        return run_result(run, id);
     return found->result ? found->result : "null";
 }
 
-int64_t run_ended_us(Run *run, const char *step)
+const StepRecord *run_attempt(Run *run, RecordId id, int attempt)
 {
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&run->mutex);
-    const StepRecord           *record = success_find(run, step);
+    const StepRecord           *record = record_at(run, record_position(run, &id, attempt), &id);
 
-    return record ? record->ended_us : 0;
+    return record && record->attempt == attempt ? record : NULL;
 }
 
-int run_failures(Run *run, const char *step, int64_t *ret_ended_us, const char **ret_error)
-{
-    scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
-    int                         count = 0;
-
-    *ret_ended_us = 0;
-    *ret_error    = NULL;
-    for (int i = record_position(run, step, 0); i < run->record_count && strcmp(run->records[i]->name, step) == 0;
-         i++) {
-        const StepRecord *record = run->records[i];
-
-        if (!record->error || record->is_reset)
-            continue;
-        count++;
-        *ret_ended_us = record->ended_us;
-        *ret_error    = record->error;
-    }
-    return count;
-}
-
-const StepRecord *run_failure(Run *run, const char *step)
+const StepRecord *run_failure(Run *run, RecordId id, int *ret_failures)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
-    const StepRecord           *last = NULL;
+    const StepRecord           *last = NULL, *record;
 
-    for (int i = record_position(run, step, 0); i < run->record_count && strcmp(run->records[i]->name, step) == 0; i++)
-        if (run->records[i]->error && !run->records[i]->is_reset)
-            last = run->records[i];
+    *ret_failures = 0;
+    for (int i = record_position(run, &id, 0); (record = record_at(run, i, &id)); i++)
+        if (record->error && !record->is_reset) {
+            last = record;
+            ++*ret_failures;
+        }
     return last;
 }
 
-const StepRecord *run_last(Run *run, const char *step)
+const StepRecord *run_last(Run *run, RecordId id)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
-    int                         count = run_attempts_recorded(run, step);
+    int                         count = run_attempts_recorded(run, &id);
 
-    return count ? run->records[record_position(run, step, 0) + count - 1] : NULL;
+    return count ? run->records[record_position(run, &id, 0) + count - 1] : NULL;
 }
 
 /* Under the mutex: how many attempts are recorded, also those that do not count any more. */
-int run_attempts_recorded(const Run *run, const char *step)
+int run_attempts_recorded(const Run *run, const RecordId *id)
 {
-    int first = record_position(run, step, 0);
+    int first = record_position(run, id, 0);
     int at    = first;
 
-    while (at < run->record_count && strcmp(run->records[at]->name, step) == 0)
+    while (record_at(run, at, id))
         at++;
     return at - first;
 }
 
-int run_attempts(Run *run, const char *step)
+int run_attempts(Run *run, RecordId id)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
-    return run_attempts_recorded(run, step);
+    return run_attempts_recorded(run, &id);
 }
 
 int64_t run_retried_us(const Run *run)
@@ -292,13 +280,22 @@ int64_t run_retried_us(const Run *run)
     return run->loaded->retried_us;
 }
 
-int run_responses(Run *run, const char *name, const char *const **ret_payloads)
+int run_responses(Run *run, ResponseOf of, const char *const **ret_payloads)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
-    const ResponseList         *found = responses_find(run, name);
+    const ResponseList         *found = responses_find(run, &of);
 
     *ret_payloads = found ? found->payloads : NULL;
     return found ? found->count : 0;
+}
+
+int run_replies_aside(Run *run, RecordId step)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
+    ResponseOf                  of    = response_reply(step);
+    const ResponseList         *found = responses_find(run, &of);
+
+    return found ? found->aside_count : 0;
 }
 
 int run_response_count(Run *run)
@@ -306,16 +303,22 @@ int run_response_count(Run *run)
     return run->response_total;
 }
 
-const char *run_response_name(Run *run, int index)
+const ResponseOf *run_response_of(Run *run, int index)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
-    return index < run->response_count ? run->responses[index].name : NULL;
+    return index < run->response_count ? &run->responses[index].of : NULL;
 }
 
-Value run_open(const Run *run)
+int run_open(const Run *run, const RecordId **ret_list)
 {
-    return run->loaded->open ? value_trim(run->loaded->open, strlen(run->loaded->open)) : (Value){"[]", 2};
+    *ret_list = run->open;
+    return run->open_count;
+}
+
+const char *run_reason(const Run *run)
+{
+    return run->loaded->reason;
 }
 
 const char *run_state(Run *run)
@@ -367,11 +370,13 @@ int run_history(Run *run, StepRecord *const **ret_list)
     return run->record_count;
 }
 
+static const ResponseOf cancellation = {.kind = RESPONSE_CANCEL, .of = {.step = ""}};
+
 bool run_is_canceled(Run *run)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
-    return run->is_canceled || responses_find(run, "$cancel");
+    return run->is_canceled || responses_find(run, &cancellation);
 }
 
 /* The first request counts, so that every replay gives the same reason. Of one that the last write has reported nothing is known yet. */
@@ -379,11 +384,10 @@ const char *run_cancel_text(Run *run)
 {
     const char *const *payloads;
 
-    if (run_responses(run, "$cancel", &payloads) == 0)
+    if (run_responses(run, cancellation, &payloads) == 0)
         return run_is_late(run) ? RUN_LATE_TEXT : RUN_CANCELED_TEXT;
 
-    Value request = value_member((Value){payloads[0], strlen(payloads[0])}, "$cancel", strlen("$cancel"));
-    Value passed  = value_member(request, "deadline", strlen("deadline"));
+    Value passed = value_member((Value){payloads[0], strlen(payloads[0])}, "deadline", strlen("deadline"));
 
     return value_kind(passed) == VALUE_MISSING ? RUN_CANCELED_TEXT : RUN_LATE_TEXT;
 }
@@ -443,12 +447,12 @@ void run_bytes_give(const Run *run)
     atomic_fetch_sub(&grown_bytes, run->bytes_counted);
 }
 
-void run_suspect(Run *run, const char *record)
+void run_suspect(Run *run, RecordId record)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
     if (!run->suspected)
-        run->suspected = memory_text(record);
+        run->suspected = memory_text(record_text(run->arena, &record));
 }
 
 const char *run_suspected(Run *run)

@@ -1,11 +1,10 @@
 /*
- * scope.c - names of records, keys, and what paths mean inside an each.
+ * scope.c - records of steps, and what paths mean inside an each.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "process/interpret_internal.h"
-#include "process/key.h"
 
 /* How many each a step is inside of. */
 static int each_depth(const Step *step)
@@ -26,32 +25,17 @@ static int scope_depth(const Scope *scope)
     return depth;
 }
 
-/* The indices from the outermost on. */
-static size_t indices_print(const Scope *scope, char *text, size_t size)
+RecordId step_id(const Scope *scope, const Step *step)
 {
-    size_t used = scope->above ? indices_print(scope->above, text, size) : 0;
-    int    more = snprintf(text + used, size - used, "[%lld]", (long long)scope->index);
-
-    return used + (size_t)more < size ? used + (size_t)more : used;
-}
-
-RecordName record_name(const Scope *scope, const Step *step, const char *suffix)
-{
-    RecordName name                         = {0};
-    int        wants                        = each_depth(step);
-    char       indices[RECORD_NAME_MAX / 2] = "";
+    RecordId id    = record_of(step->name);
+    int      wants = each_depth(step);
 
     for (int depth = scope_depth(scope); depth > wants; depth--)
         scope = scope->above; /* the step is outside of what this scope is inside of */
-    if (scope)
-        indices_print(scope, indices, sizeof indices);
-    snprintf(name.text, sizeof name.text, "%s%s%s", step->name, indices, suffix);
-    return name;
-}
-
-void record_key(const Walk *walk, const char *record, char *ret_uuid)
-{
-    run_step_key(walk->run, record, ret_uuid);
+    id.depth = scope_depth(scope);
+    for (int at = id.depth; scope; scope = scope->above)
+        id.item[--at] = (int32_t)scope->index;
+    return id;
 }
 
 /* ---- paths ---- */
@@ -82,9 +66,9 @@ Value scope_lookup(void *any, const ValuePath *path)
     case PATH_STATE:
         return text_value(run_state(walk->run));
     case PATH_STEP: {
-        RecordName name = record_name(context->scope, definition_find(walk->definition, path->step), "");
+        RecordId id = step_id(context->scope, definition_find(walk->definition, path->step));
 
-        return text_value(run_result_before(walk->run, name.text, context->gone));
+        return text_value(run_result_before(walk->run, id, context->gone));
     }
     case PATH_PROCESS_ID:
         return quoted(context, walk->job->command->command_id);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/reader.h"
+#include "base/writer.h"
 #include "process/process.h"
 
 static const Field reply_fields[] = {
@@ -19,16 +20,26 @@ static const Field reply_fields[] = {
 };
 static const FieldTable reply_table = {"reply", reply_fields, COUNT(reply_fields), sizeof(SentReply)};
 
-const char *sent_reply_name(Arena *arena, const char *record)
+int sent_number(Run *run, RecordId step)
 {
-    return arena_print(arena, "$reply.%s", record);
+    return 1 + run_replies_aside(run, step);
 }
 
-int sent_number(Run *run, Arena *arena, const char *record)
+/* What pawl.target_read() reads. */
+static const char *reply_target(const SentBy *by, Arena *arena)
 {
-    const char *const *payloads;
+    RecordId step = record_as(by->step, RECORD_STEP);
+    Writer   writer;
+    Text     text;
 
-    return 1 + run_responses(run, arena_print(arena, "$gone.%s", record), &payloads);
+    text_init(&text, arena, TEXT_MAX_LINE);
+    text_append(&text, "response:");
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    writer_i64(&writer, "process", by->number);
+    record_write(&writer, &step);
+    writer_end(&writer);
+    return text_string(&text);
 }
 
 void sent_item(const SentBy *by, bool is_child, const char *domain, const char *type, const char *payload, Arena *arena,
@@ -36,15 +47,15 @@ void sent_item(const SentBy *by, bool is_child, const char *domain, const char *
 {
     char *id = arena_alloc(arena, UUID_TEXT_SIZE);
 
-    step_command_id(&by->process, by->record, by->attempt, id);
+    step_command_id(&by->process, &by->step, by->command, id);
     *ret_item = (SendItem){
-        .domain       = is_child ? arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", domain) : domain,
-        .type         = type,
-        .payload      = payload,
-        .command_id   = id,
-        .priority     = SEND_DEFAULT,
-        .max_attempts = is_child ? PROCESS_ATTEMPTS_MAX : SEND_DEFAULT,
-        .reply_to = arena_print(arena, "response:%lld/%s", (long long)by->number, sent_reply_name(arena, by->record)),
+        .domain            = is_child ? arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", domain) : domain,
+        .type              = type,
+        .payload           = payload,
+        .command_id        = id,
+        .priority          = SEND_DEFAULT,
+        .max_attempts      = is_child ? PROCESS_ATTEMPTS_MAX : SEND_DEFAULT,
+        .reply_to          = reply_target(by, arena),
         .replies_to_module = true,
         .actor             = arena_print(arena, "process %s", by->process.process_id),
     };

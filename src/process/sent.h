@@ -2,8 +2,7 @@
  * sent.h - commands and child processes that a step sends, and their outcomes.
  *
  * The id follows from the process, its secret, the step and its attempt, so an activation that is not sure whether it has sent simply sends again. The
- * outcome comes back as a response "$reply.STEP", written in the transaction that ends the command; only that writes responses of such a
- * name, because pawl.signal refuses it.
+ * outcome comes back as a response of the kind reply, written in the transaction that ends the command.
  * Threads: any. Ownership: everything is in the arena that was given.
  */
 #ifndef PROCESS_SENT_H
@@ -15,16 +14,15 @@
 
 /* Which step of which process sends. */
 typedef struct {
-    KeyOwner    process;
-    int64_t     number; /* of the process */
-    const char *record; /* the name of the step's record */
-    int         attempt;
+    KeyOwner process;
+    int64_t  number; /* of the process */
+    RecordId step;
+    int      command; /* which one, from 1 */
 } SentBy;
 
-const char *sent_reply_name(Arena *arena, const char *record);
-/* Which command of this step is sent or awaited, from 1: the next one after each reply that was set aside ("$gone.STEP"). One whose time is over has
- * not ended, so a retry waits for the same. */
-int sent_number(Run *run, Arena *arena, const char *record);
+/* Which command of this step is sent or awaited, from 1: the next one after each reply that was set aside. One whose time is over has not ended, so a
+ * retry waits for the same. */
+int sent_number(Run *run, RecordId step);
 /* is_child: a process of `domain`; else a command of it. */
 void sent_item(const SentBy *by, bool is_child, const char *domain, const char *type, const char *payload, Arena *arena,
                SendItem *ret_item);

@@ -149,8 +149,7 @@ static Flow branches_flow(const Branches *branches)
 static const char *list_result(Walk *walk, const Scope *scope, const StepList *list)
 {
     for (int i = list->count - 1; i >= 0; i--) {
-        RecordName  name   = record_name(scope, &list->steps[i], "");
-        const char *result = run_result(walk->run, name.text);
+        const char *result = run_result(walk->run, step_id(scope, &list->steps[i]));
 
         if (result)
             return result;
@@ -162,7 +161,6 @@ static ErrorCode joined_record(Branches *branches, const Scope *scope, const Ste
                                Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    RecordName                name  = record_name(scope, step, "");
     RunVerdict                verdict;
     Text                      text;
 
@@ -181,7 +179,8 @@ static ErrorCode joined_record(Branches *branches, const Scope *scope, const Ste
     if (text_is_full(&text))
         return fail(reterr, ERR_LIMIT, "the results of \"%s\" have more than %zu bytes together", step->name,
                     RESULT_BYTES_MAX);
-    return step_record(branches->walk, name.text, text_string(&text), /* patch= */ NULL, 0, &verdict, ret_flow, reterr);
+    return step_record(branches->walk, step_id(scope, step), text_string(&text), /* patch= */ NULL, 0, &verdict,
+                       ret_flow, reterr);
 }
 
 static ErrorCode branches_end(Branches *branches, const Scope *scope, const Step *step, bool is_object, Flow *ret_flow,

@@ -7,6 +7,7 @@
 typedef struct {
     const Step   *step;
     LookupContext lookup;
+    ArenaMark     mark; /* what the patch before has taken is used again */
 } SetPatch;
 
 static ErrorCode set_refresh(void *context, RunRecord *record, Error *reterr)
@@ -14,6 +15,7 @@ static ErrorCode set_refresh(void *context, RunRecord *record, Error *reterr)
     SetPatch *patch = context;
     Text      text;
 
+    arena_rewind(patch->lookup.arena, patch->mark);
     record->version = template_takes_state(patch->step->action.set) ? run_version(patch->lookup.walk->run) : 0;
     text_init(&text, patch->lookup.arena, (size_t)2 << 20);
     TRY(template_render(patch->step->action.set, scope_lookup, &patch->lookup, &text, reterr));
@@ -25,23 +27,12 @@ ErrorCode step_set(Walk *walk, const Scope *scope, const Step *step, Flow *ret_f
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     SetPatch                  patch = {
-        step, {.walk = walk, .scope = scope, .arena = arena}
+        step, {.walk = walk, .scope = scope, .arena = arena},
+         arena_mark(arena)
     };
-    RecordName name    = record_name(scope, step, "");
-    RunRecord  record  = {.step = name.text, .result = "null", .refresh = set_refresh, .context = &patch};
-    RunVerdict verdict = RUN_STALE;
+    RunRecord record = {.id = step_id(scope, step), .result = "null", .refresh = set_refresh, .context = &patch};
 
-    /* A state that has changed since it was read may give another patch. */
-    while (verdict == RUN_STALE) {
-        TRY(set_refresh(&patch, &record, reterr));
-        TRY(run_record(walk->run, &record, &verdict, reterr));
-        *ret_flow = verdict == RUN_OVER ? FLOW_STOPPED : FLOW_NEXT;
-        if (verdict == RUN_STALE && run_must_stop(walk->run)) {
-            *ret_flow = FLOW_STOPPED;
-            return OK;
-        }
-    }
-    return OK;
+    return patch_record(walk, &record, ret_flow, reterr);
 }
 
 /* The record holds the decision, so that a state that changes later does not change the way. */
@@ -49,12 +40,12 @@ ErrorCode step_when(Walk *walk, const Scope *scope, const Step *step, Flow *ret_
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     LookupContext             context = {.walk = walk, .scope = scope, .arena = arena};
-    RecordName                name    = record_name(scope, step, "");
     RunVerdict                verdict;
     bool                      is_true;
 
     TRY(condition_evaluate(step->action.when.condition, scope_lookup, &context, &is_true, reterr));
-    return step_record(walk, name.text, is_true ? "true" : "false", /* patch= */ NULL, 0, &verdict, ret_flow, reterr);
+    return step_record(walk, step_id(scope, step), is_true ? "true" : "false", /* patch= */ NULL, 0, &verdict, ret_flow,
+                       reterr);
 }
 
 /* The reason is recorded as a refusal, so that a state that changes later does not change it. */
@@ -62,11 +53,11 @@ ErrorCode step_fail(Walk *walk, const Scope *scope, const Step *step, Flow *ret_
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     LookupContext             context = {.walk = walk, .scope = scope, .arena = arena};
-    RecordName                name    = record_name(scope, step, "");
-    const StepRecord         *known   = run_failure(walk->run, name.text);
-    RunRecord                 record  = {.step = name.text, .input_hash = HASH_REFUSED};
+    RunRecord                 record  = {.id = step_id(scope, step), .end = END_REFUSED};
     RunVerdict                verdict = RUN_OK;
     Text                      text;
+    int                       failures;
+    const StepRecord         *known = run_failure(walk->run, record.id, &failures);
 
     if (known)
         record.error = known->error;
@@ -78,6 +69,6 @@ ErrorCode step_fail(Walk *walk, const Scope *scope, const Step *step, Flow *ret_
     }
     *ret_flow = FLOW_STOPPED;
     if (verdict == RUN_OK)
-        walk_fail(walk, name.text, record.error, /* is_refusal= */ true, ret_flow);
+        walk_fail(walk, record.id, record.error, /* is_refusal= */ true, ret_flow);
     return OK;
 }

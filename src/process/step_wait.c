@@ -15,20 +15,11 @@
 #include "process/interpret_internal.h"
 
 #define RESULT_BYTES_MAX ((size_t)4 << 20)
-/* In place of the input's hash, which a wait has not. */
-#define TIMEOUT_HASH "timeout"
-#define TAKEN_HASH   "responses:"
 
 /* ---- responses ---- */
 
-/* A wait that ended without its responses, and the process went on. A response may be null as well, so the result does not say it. */
-static bool is_timeout(const StepRecord *record)
-{
-    return record->input_hash && strcmp(record->input_hash, TIMEOUT_HASH) == 0;
-}
-
 /* Responses of one name by their positions in the order of arrival, from 0. A retry from a step sets aside the records of some waits and leaves
- * others, so the records of waits name the ones that they have taken: "responses:0-2,5". */
+ * others, so the records of waits have the ones that they have taken: "{[0,3),[5,6)}". */
 typedef struct {
     const char *const *payloads;
     int64_t            count; /* that have arrived */
@@ -44,135 +35,93 @@ static void position_take(Responses *responses, int64_t position)
     responses->taken++;
 }
 
+/* A multirange as PostgreSQL prints it. */
 static void ranges_take(Responses *responses, const char *ranges)
 {
-    for (const char *at = ranges; *at; at += *at == ',') {
+    for (const char *at = strchr(ranges, '['); at; at = strchr(at, '[')) {
         char   *end;
-        int64_t first = strtoll(at, &end, 10), last = first;
+        int64_t first = strtoll(at + 1, &end, 10), behind = *end ? strtoll(end + 1, &end, 10) : first;
 
-        if (*end == '-')
-            last = strtoll(end + 1, &end, 10);
-        for (int64_t i = first; i <= last && i < responses->count; i++)
+        for (int64_t i = first; i < behind && i < responses->count; i++)
             position_take(responses, i);
-        at = end + strcspn(end, ",");
+        at = end;
     }
 }
 
-/* The wait whose record this is, if it has taken responses of this name. */
-static const WaitAction *record_wait(Walk *walk, const StepRecord *record, const char *name)
+/* Has this record of a wait taken responses of this name? A definition that the process was moved to waits for the same where it has. */
+static bool record_has_taken(Walk *walk, const StepRecord *record, const char *name)
 {
-    size_t      size = strcspn(record->name, "[");
-    char        base[RECORD_NAME_MAX];
-    const Step *step;
+    const Step *step =
+        record->taken && record->id.aside == 0 ? definition_find(walk->definition, record->id.step) : NULL;
 
-    if (size >= sizeof base || strchr(record->name, ':'))
-        return NULL;
-    memcpy(base, record->name, size);
-    base[size] = '\0';
-    step       = definition_find(walk->definition, base);
-    if (!step || step->action.kind != STEP_WAIT || !step->action.wait.response || is_timeout(record))
-        return NULL;
-    return strcmp(step->action.wait.response, name) == 0 ? &step->action.wait : NULL;
+    return step && step->action.kind == STEP_WAIT && step->action.wait.response &&
+           strcmp(step->action.wait.response, name) == 0;
 }
 
-/* The responses of this name, and which of them waits have taken. Records of earlier versions do not name theirs: these took the first ones. */
+/* The responses of this name, and which of them waits have taken. */
 static void taken_read(Walk *walk, const char *name, Arena *arena, Responses *ret_responses)
 {
     const StepRecord *const *records;
-    int                      count   = run_records(walk->run, &records);
-    int64_t                  unnamed = 0;
+    int                      count = run_records(walk->run, &records);
 
     *ret_responses          = (Responses){0};
-    ret_responses->count    = run_responses(walk->run, name, &ret_responses->payloads);
+    ret_responses->count    = run_responses(walk->run, response_signal(name), &ret_responses->payloads);
     ret_responses->is_taken = arena_array(arena, bool, (int)ret_responses->count + 1);
-    for (int i = 0; i < count; i++) {
-        const WaitAction *wait = record_wait(walk, records[i], name);
-        const char       *hash = records[i]->input_hash;
-
-        if (wait && hash && strncmp(hash, TAKEN_HASH, strlen(TAKEN_HASH)) == 0)
-            ranges_take(ret_responses, hash + strlen(TAKEN_HASH));
-        else if (wait)
-            unnamed += wait->count;
-    }
-    for (int64_t i = 0; i < ret_responses->count && unnamed > 0; i++)
-        if (!ret_responses->is_taken[i]) {
-            position_take(ret_responses, i);
-            unnamed--;
-        }
-    ret_responses->taken += unnamed;
+    for (int i = 0; i < count; i++)
+        if (record_has_taken(walk, records[i], name))
+            ranges_take(ret_responses, records[i]->taken);
 }
 
-static void range_print(Text *hash, int64_t first, int64_t last)
-{
-    if (text_string(hash)[strlen(TAKEN_HASH)])
-        text_append(hash, ",");
-    text_print(hash, "%lld", (long long)first);
-    if (last > first)
-        text_print(hash, "-%lld", (long long)last);
-}
-
-/* The first ones that no wait has taken, of which there are as many: one payload, or an array of several. */
+/* The first ones that no wait has taken, of which there are as many: one payload, or an array of several. *ret_taken: a multirange. */
 static ErrorCode responses_take(const Responses *responses, int64_t count, Arena *arena, const char **ret_json,
-                                const char **ret_hash, Error *reterr)
+                                const char **ret_taken, Error *reterr)
 {
-    int64_t taken = 0, first = -1;
-    Text    text, hash;
+    int64_t taken = 0;
+    Text    text, ranges;
 
     text_init(&text, arena, RESULT_BYTES_MAX);
-    text_init(&hash, arena, RESULT_BYTES_MAX);
-    text_append(&hash, TAKEN_HASH);
+    text_init(&ranges, arena, RESULT_BYTES_MAX);
     for (int64_t i = 0; i < responses->count && taken < count; i++) {
         if (responses->is_taken[i])
             continue;
         if (count > 1)
             text_append(&text, taken ? "," : "[");
         text_append(&text, responses->payloads[i]);
-        first = first < 0 ? i : first;
-        if (++taken == count || i + 1 == responses->count || responses->is_taken[i + 1]) {
-            range_print(&hash, first, i);
-            first = -1;
-        }
+        text_print(&ranges, "%s[%lld,%lld)", taken++ ? "," : "{", (long long)i, (long long)i + 1);
     }
+    text_append(&ranges, "}"); /* the server joins neighbours */
     if (count > 1)
         text_append(&text, "]");
     if (text_is_full(&text))
         return fail(reterr, ERR_LIMIT, "the responses have more than %zu bytes together", RESULT_BYTES_MAX);
-    *ret_json = text_string(&text);
-    *ret_hash = text_string(&hash);
+    *ret_json  = text_string(&text);
+    *ret_taken = text_string(&ranges);
     return OK;
 }
 
 /* ---- the end of a wait ---- */
 
-/* hash: of the responses that it has taken; NULL: none. */
-static ErrorCode met_record(Walk *walk, const Scope *scope, const Step *step, const char *result, const char *hash,
+/* taken: the responses that it has taken; NULL: none. */
+static ErrorCode met_record(Walk *walk, const Scope *scope, const Step *step, const char *result, const char *taken,
                             Arena *arena, Flow *ret_flow, Error *reterr)
 {
-    RecordName name    = record_name(scope, step, "");
-    Attempt    attempt = {
-           .walk = walk, .scope = scope, .step = step, .action = &step->action, .record = name.text, .arena = arena};
-    RunVerdict verdict = RUN_STALE;
+    Attempt attempt = {.walk   = walk,
+                       .scope  = scope,
+                       .step   = step,
+                       .action = &step->action,
+                       .id     = step_id(scope, step),
+                       .arena  = arena};
 
-    while (verdict == RUN_STALE) {
-        RunRecord record = {.step = name.text, .result = result, .input_hash = hash};
-
-        TRY(attempt_patch(&attempt, result, reterr));
-        record.patch   = attempt.patch;
-        record.version = attempt.version;
-        TRY(run_record(walk->run, &record, &verdict, reterr));
-    }
-    *ret_flow = verdict == RUN_OVER ? FLOW_STOPPED : FLOW_NEXT;
-    return OK;
+    return saved_record(&attempt, result, taken, ret_flow, reterr);
 }
 
 /* The time is over. RUN_STALE: a response came meanwhile, so the activation begins again with it. */
 static ErrorCode timeout_record(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
-    RecordName name   = record_name(scope, step, "");
-    RunRecord  record = {.step       = name.text,
-                         .input_hash = TIMEOUT_HASH,
-                         .patch      = "{}",
-                         .version    = run_version(walk->run)};
+    RunRecord  record = {.id      = step_id(scope, step),
+                         .end     = END_TIMED_OUT,
+                         .patch   = "{}",
+                         .version = run_version(walk->run)};
     RunVerdict verdict;
 
     if (step->continues_on_timeout)
@@ -181,48 +130,46 @@ static ErrorCode timeout_record(Walk *walk, const Scope *scope, const Step *step
         record.error = "timed out";
     TRY(run_record(walk->run, &record, &verdict, reterr));
     if (verdict == RUN_STALE) {
-        run_wait(walk->run, name.text, WAIT_ASYNC, "*", 0,
-                 0); /* complete at once: the process is not suspended but run again */
+        run_wait_none(walk->run, record.id);
         *ret_flow = FLOW_BLOCKED;
     } else if (verdict == RUN_OVER) {
         *ret_flow = FLOW_STOPPED;
     } else if (step->continues_on_timeout) {
         *ret_flow = FLOW_NEXT;
     } else {
-        walk_fail(walk, name.text, record.error, /* is_refusal= */ false, ret_flow);
+        walk_fail(walk, record.id, record.error, /* is_refusal= */ false, ret_flow);
     }
     return OK;
 }
 
-static bool wait_has_failed(Walk *walk, const char *record, Flow *ret_flow)
+static bool wait_has_failed(Walk *walk, RecordId id, Flow *ret_flow)
 {
-    int64_t     ended_us;
-    const char *error;
+    int               failures;
+    const StepRecord *last = run_failure(walk->run, id, &failures);
 
-    if (run_failures(walk->run, record, &ended_us, &error) == 0)
-        return false;
-    walk_fail(walk, record, error, /* is_refusal= */ false, ret_flow);
-    return true;
+    if (last)
+        walk_fail(walk, id, last->error, /* is_refusal= */ false, ret_flow);
+    return last;
 }
 
 /* Not met: the time decides. */
-static ErrorCode wait_on(Walk *walk, const Scope *scope, const Step *step, const char *response, int64_t count,
-                         Flow *ret_flow, Error *reterr)
+static ErrorCode wait_on(Walk *walk, const Scope *scope, const Step *step, ResponseOf of, int64_t count, Flow *ret_flow,
+                         Error *reterr)
 {
-    RecordName name = record_name(scope, step, "");
-    int64_t    begun_us, due_us = 0;
+    RecordId id = step_id(scope, step);
+    int64_t  begun_us, due_us = 0;
 
     TRY(step_begun(walk, scope, step, /* what= */ NULL, &begun_us, /* ret_what= */ NULL, ret_flow, reterr));
     if (*ret_flow != FLOW_NEXT)
         return OK;
-    if (run_attempts(walk->run, name.text) > 0 && begun_us < run_retried_us(walk->run))
+    if (run_attempts(walk->run, id) > 0 && begun_us < run_retried_us(walk->run))
         begun_us = run_retried_us(walk->run); /* it timed out before, and an operator has it tried again */
     if (step->action.timeout_ms) {
         due_us = begun_us + step->action.timeout_ms * 1000;
         if (run_now_us(walk->run) >= due_us)
             return timeout_record(walk, scope, step, ret_flow, reterr);
     }
-    run_wait(walk->run, name.text, WAIT_ASYNC, response, count, due_us);
+    run_wait(walk->run, id, WAIT_ASYNC, &of, count, due_us);
     *ret_flow = FLOW_BLOCKED;
     return OK;
 }
@@ -237,9 +184,9 @@ static ErrorCode until_walk(Walk *walk, const Scope *scope, const Step *step, Ar
 
     TRY(condition_evaluate(step->action.wait.until, scope_lookup, &context, &is_met, reterr));
     if (is_met)
-        return met_record(walk, scope, step, "true", /* hash= */ NULL, arena, ret_flow, reterr);
+        return met_record(walk, scope, step, "true", /* taken= */ NULL, arena, ret_flow, reterr);
     run_wait_state(walk->run, version);
-    return wait_on(walk, scope, step, "*", count + 1, ret_flow, reterr);
+    return wait_on(walk, scope, step, response_any(), count + 1, ret_flow, reterr);
 }
 
 /* Responses are taken and recorded as taken before another branch may take any: each meets one wait. */
@@ -248,22 +195,22 @@ static ErrorCode response_walk(Walk *walk, const Scope *scope, const Step *step,
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&walk->responses_mutex);
     const WaitAction           *wait = &step->action.wait;
-    const char                 *result, *hash;
+    const char                 *result, *taken;
     Responses                   responses;
 
     taken_read(walk, wait->response, arena, &responses);
     if (responses.count < responses.taken + wait->count)
-        return wait_on(walk, scope, step, wait->response, responses.taken + wait->count, ret_flow, reterr);
-    TRY(responses_take(&responses, wait->count, arena, &result, &hash, reterr));
-    return met_record(walk, scope, step, result, hash, arena, ret_flow, reterr);
+        return wait_on(walk, scope, step, response_signal(wait->response), responses.taken + wait->count, ret_flow,
+                       reterr);
+    TRY(responses_take(&responses, wait->count, arena, &result, &taken, reterr));
+    return met_record(walk, scope, step, result, taken, arena, ret_flow, reterr);
 }
 
 ErrorCode step_wait(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    RecordName                name  = record_name(scope, step, "");
 
-    if (wait_has_failed(walk, name.text, ret_flow))
+    if (wait_has_failed(walk, step_id(scope, step), ret_flow))
         return OK;
     if (step->action.wait.until)
         return until_walk(walk, scope, step, arena, ret_flow, reterr);
@@ -336,7 +283,7 @@ static ErrorCode sleep_due(Walk *walk, const Scope *scope, const Step *step, Are
 ErrorCode step_sleep(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    RecordName                name  = record_name(scope, step, "");
+    RecordId                  id    = step_id(scope, step);
     RunVerdict                verdict;
     int64_t                   due_us;
 
@@ -344,8 +291,8 @@ ErrorCode step_sleep(Walk *walk, const Scope *scope, const Step *step, Flow *ret
     if (*ret_flow != FLOW_NEXT)
         return OK;
     if (run_now_us(walk->run) >= due_us)
-        return step_record(walk, name.text, "null", /* patch= */ NULL, 0, &verdict, ret_flow, reterr);
-    run_wait(walk->run, name.text, WAIT_ASYNC, /* name= */ NULL, 0, due_us);
+        return step_record(walk, id, "null", /* patch= */ NULL, 0, &verdict, ret_flow, reterr);
+    run_wait(walk->run, id, WAIT_ASYNC, /* of= */ NULL, 0, due_us);
     *ret_flow = FLOW_BLOCKED;
     return OK;
 }

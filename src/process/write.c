@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/writer.h"
 #include "bus/send.h"
 #include "bus/waker.h"
 #include "pg/combiner_split.h"
@@ -20,6 +21,7 @@
 #define ITEM_BYTES     1024
 #define QUEUED_MS      1000
 #define QUEUED_SLOTS   2
+#define WAIT_BYTES     200
 
 #define WRITTEN_COLUMNS(X, T)            \
     X(T, int32_t, DB_I32, ord)           \
@@ -35,32 +37,109 @@ DB_SHAPE(written, Written, WRITTEN_COLUMNS);
 
 /* ---- members as arrays; NULL where no item has one, so that the server has less to read ---- */
 
-typedef enum { ARRAY_TEXT, ARRAY_JSONB, ARRAY_I64, ARRAY_I32 } ArrayKind;
+typedef enum { ARRAY_TEXT, ARRAY_JSONB, ARRAY_I64, ARRAY_PRINTED } ArrayKind;
+typedef const char *Printer(Arena *arena, const ProcessWrite *write); /* JSON; NULL: none */
 typedef struct {
     ArrayKind kind;
     size_t    offset;
+    Printer  *print; /* PRINTED */
 } ArrayMember;
+
+static Writer object_begin(Arena *arena, Text *text)
+{
+    Writer writer;
+
+    text_init(text, arena, TEXT_MAX_BODY);
+    writer_open(&writer, text);
+    writer_object(&writer, NULL);
+    return writer;
+}
+
+const char *process_write_record(Arena *arena, const ProcessWrite *write)
+{
+    const StepRecord *record = &write->record;
+    Writer            writer;
+    Text              text;
+
+    if (!record->id.step)
+        return NULL;
+    writer = object_begin(arena, &text);
+    record_write(&writer, &record->id);
+    writer_i64(&writer, "attempt", record->attempt);
+    writer_text(&writer, "verdict",
+                step_end_names[record->error && record->end == END_DONE ? END_FAILED : record->end]);
+    if (record->retry_us)
+        writer_i64(&writer, "retry_us", record->retry_us);
+    if (record->taken)
+        writer_text(&writer, "taken", record->taken);
+    if (record->call_kind) {
+        writer_i64(&writer, "call", record->call);
+        writer_text(&writer, "call_kind", record->call_kind);
+    }
+    if (record->input_hash)
+        writer_text(&writer, "input_hash", record->input_hash);
+    if (write->started_us)
+        writer_i64(&writer, "started_us", write->started_us);
+    writer_end(&writer);
+    return text_string(&text);
+}
+
+static const char *wait_step_print(Arena *arena, const ProcessWrite *write)
+{
+    Writer writer;
+    Text   text;
+
+    if (!write->wait || !write->wait_step.step || !write->wait_step.step[0])
+        return NULL;
+    writer = object_begin(arena, &text);
+    record_write(&writer, &write->wait_step);
+    writer_end(&writer);
+    return text_string(&text);
+}
+
+static const char *waits_print(Arena *arena, const ProcessWrite *write)
+{
+    Writer writer;
+    Text   text;
+
+    if (write->wait_count == 0)
+        return NULL;
+    text_init(&text, arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_array(&writer, NULL);
+    for (int i = 0; i < write->wait_count; i++) {
+        const Wait *wait = &write->waits[i];
+
+        writer_object(&writer, NULL);
+        writer_text(&writer, "kind", response_kind_names[wait->of.kind]);
+        writer_text(&writer, "name", wait->of.of.step);
+        if (wait->of.kind == RESPONSE_REPLY)
+            record_write_place(&writer, &wait->of.of);
+        writer_i64(&writer, "count", wait->count);
+        writer_end(&writer);
+    }
+    writer_end(&writer);
+    return text_string(&text);
+}
 
 /* In the order of the parameters in sql_process_write. */
 static const ArrayMember members[] = {
-    {ARRAY_I64,   offsetof(ProcessWrite, id)        },
-    {ARRAY_I64,   offsetof(ProcessWrite, token)     },
-    {ARRAY_TEXT,  offsetof(ProcessWrite, step)      },
-    {ARRAY_I32,   offsetof(ProcessWrite, attempt)   },
-    {ARRAY_TEXT,  offsetof(ProcessWrite, input_hash)},
-    {ARRAY_JSONB, offsetof(ProcessWrite, result)    },
-    {ARRAY_TEXT,  offsetof(ProcessWrite, error)     },
-    {ARRAY_I64,   offsetof(ProcessWrite, started_us)},
-    {ARRAY_JSONB, offsetof(ProcessWrite, patch)     },
-    {ARRAY_I64,   offsetof(ProcessWrite, version)   },
-    {ARRAY_TEXT,  offsetof(ProcessWrite, phase)     },
-    {ARRAY_TEXT,  offsetof(ProcessWrite, wait)      },
-    {ARRAY_TEXT,  offsetof(ProcessWrite, wait_step) },
-    {ARRAY_JSONB, offsetof(ProcessWrite, waits_for) },
-    {ARRAY_I64,   offsetof(ProcessWrite, due_us)    },
-    {ARRAY_TEXT,  offsetof(ProcessWrite, end)       },
-    {ARRAY_JSONB, offsetof(ProcessWrite, end_result)},
-    {ARRAY_TEXT,  offsetof(ProcessWrite, end_error) },
+    {ARRAY_I64, offsetof(ProcessWrite, id), NULL},
+    {ARRAY_I64, offsetof(ProcessWrite, token), NULL},
+    {ARRAY_PRINTED, 0, process_write_record},
+    {ARRAY_JSONB, offsetof(ProcessWrite, record.result), NULL},
+    {ARRAY_TEXT, offsetof(ProcessWrite, record.error), NULL},
+    {ARRAY_JSONB, offsetof(ProcessWrite, patch), NULL},
+    {ARRAY_I64, offsetof(ProcessWrite, version), NULL},
+    {ARRAY_TEXT, offsetof(ProcessWrite, phase), NULL},
+    {ARRAY_TEXT, offsetof(ProcessWrite, failed), NULL},
+    {ARRAY_TEXT, offsetof(ProcessWrite, wait), NULL},
+    {ARRAY_PRINTED, 0, wait_step_print},
+    {ARRAY_PRINTED, 0, waits_print},
+    {ARRAY_I64, offsetof(ProcessWrite, due_us), NULL},
+    {ARRAY_TEXT, offsetof(ProcessWrite, end), NULL},
+    {ARRAY_JSONB, offsetof(ProcessWrite, end_result), NULL},
+    {ARRAY_TEXT, offsetof(ProcessWrite, end_error), NULL},
 };
 
 static const void *member_of(const ProcessWrite *write, const ArrayMember *member)
@@ -74,12 +153,12 @@ static DbArg texts_arg(Arena *arena, const ArrayMember *member, ProcessWrite *co
     bool         any   = false;
 
     for (int i = 0; i < count; i++) {
-        texts[i] = *(const char *const *)member_of(writes[i], member);
+        texts[i] = member->print ? member->print(arena, writes[i]) : *(const char *const *)member_of(writes[i], member);
         any |= texts[i] != NULL;
     }
     if (!any)
         return db_null();
-    return member->kind == ARRAY_JSONB ? db_jsonbs(arena, texts, count) : db_texts(arena, texts, count);
+    return member->kind == ARRAY_TEXT ? db_texts(arena, texts, count) : db_jsonbs(arena, texts, count);
 }
 
 static DbArg i64s_arg(Arena *arena, const ArrayMember *member, ProcessWrite *const *writes, int count)
@@ -94,31 +173,17 @@ static DbArg i64s_arg(Arena *arena, const ArrayMember *member, ProcessWrite *con
     return any ? db_i64s(arena, values, count) : db_null();
 }
 
-static DbArg i32s_arg(Arena *arena, const ArrayMember *member, ProcessWrite *const *writes, int count)
-{
-    int32_t *values = arena_array(arena, int32_t, count);
-    bool     any    = false;
-
-    for (int i = 0; i < count; i++) {
-        values[i] = *(const int32_t *)member_of(writes[i], member);
-        any |= values[i] != 0;
-    }
-    return any ? db_i32s(arena, values, count) : db_null();
-}
-
 static DbArgs write_args(Arena *arena, ProcessWrite *const *writes, int count, DbArg *ret_list)
 {
     for (size_t i = 0; i < COUNT(members); i++)
         switch (members[i].kind) {
         case ARRAY_TEXT:
         case ARRAY_JSONB:
+        case ARRAY_PRINTED:
             ret_list[i] = texts_arg(arena, &members[i], writes, count);
             break;
         case ARRAY_I64:
             ret_list[i] = i64s_arg(arena, &members[i], writes, count);
-            break;
-        case ARRAY_I32:
-            ret_list[i] = i32s_arg(arena, &members[i], writes, count);
             break;
         }
     return (DbArgs){ret_list, (int)COUNT(members)};
@@ -165,8 +230,9 @@ static size_t write_bytes(const void *context)
 {
     const ProcessWrite *write = context;
 
-    return ITEM_BYTES + text_bytes(write->result) + text_bytes(write->error) + text_bytes(write->patch) +
-           text_bytes(write->end_result) + text_bytes(write->end_error) + text_bytes(write->waits_for);
+    return ITEM_BYTES + text_bytes(write->record.result) + text_bytes(write->record.error) + text_bytes(write->patch) +
+           text_bytes(write->record.taken) + text_bytes(write->end_result) + text_bytes(write->end_error) +
+           (size_t)write->wait_count * WAIT_BYTES;
 }
 
 ErrorCode process_json_check(const char *name, const char *json, Error *reterr)
@@ -213,7 +279,7 @@ struct ProcessWriter {
     Waker    *waker;
 };
 
-/* Keyed by leases and names of steps: done again after a lost answer it changes nothing more. */
+/* Keyed by leases and records: done again after a lost answer it changes nothing more. */
 static ErrorCode writer_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
     ProcessWriter            *writer = context;

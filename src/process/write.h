@@ -18,6 +18,7 @@
 #include "bus/settle.h"
 #include "pg/pool.h"
 #include "pg/query.h"
+#include "process/load.h"
 
 #define PROCESS_FOREVER_US ((int64_t)315360000 * 1000000) /* ten years: the longest delay of a command */
 
@@ -37,22 +38,22 @@ typedef enum { WRITE_VERDICTS(X) WRITE_VERDICT_COUNT } WriteVerdict;
 typedef struct ProcessWrite ProcessWrite;
 struct ProcessWrite {
     int64_t id, token;
-    /* The record of a step that ended; NULL: none. */
-    const char *step;
-    int32_t     attempt;
-    const char *input_hash;
-    const char *result; /* JSON; NULL: none */
-    const char *error;  /* NULL: it succeeded */
-    int64_t     started_us;
+    StepRecord
+        record; /* id.step NULL: none; end: END_DONE with an error is END_FAILED; ended_us: the database says when */
+    int64_t started_us;
     /* Merged into the state with the record. version: of the state that it was computed from; 0: it depends on none. */
     const char *patch;
     int64_t     version;
     /* Compute both anew from the state that a STALE has returned; NULL: its caller does. Only for process_write_queued(). */
     ErrorCode (*refresh)(void *context, ProcessWrite *write, Error *reterr);
     void       *context;
-    const char *phase; /* from now on; NULL: as before */
-    /* Suspension; NULL: none. waits_for: {"name": count}, NULL: only the time. */
-    const char *wait, *wait_step, *waits_for;
+    const char *phase;  /* from now on; NULL: as before. end_error: why it is compensated */
+    const char *failed; /* with a phase or an end: the step that failed, as it is shown; NULL: none */
+    /* Suspension; NULL: none. waits: what resumes it besides the time. */
+    const char *wait;
+    RecordId    wait_step;
+    const Wait *waits;
+    int         wait_count;
     int64_t     due_us;
     /* The end; NULL: none. */
     const char *end, *end_result, *end_error;
@@ -70,6 +71,8 @@ must_check ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr
 /* Many in a transaction of the caller; of what is LOST, STALE, TOO_LARGE or BUSY nothing was written. *ret_wake: domains in which it queued
  * commands, joined by commas; NULL: none. Of several of one process, only the first that has a state returns it. */
 must_check ErrorCode process_writes_in(Tx *tx, ProcessWrite **writes, int count, const char **ret_wake, Error *reterr);
+/* Its record as pawl.record_read() reads it; NULL: none. */
+const char *process_write_record(Arena *arena, const ProcessWrite *write);
 /* ERR_LIMIT: this JSON is larger than a record, patch or result may be. NULL is fine. name: of the field. */
 must_check ErrorCode process_json_check(const char *name, const char *json, Error *reterr);
 

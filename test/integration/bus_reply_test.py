@@ -138,7 +138,7 @@ def a_target_is_checked_when_it_is_sent():
         for target, words in [("command:", "command:DOMAIN/TYPE"), ("command:desk", "command:DOMAIN/TYPE"), ("command:a b/c", "command:DOMAIN/TYPE"),
                               ("command:desk/" + "t" * 101, "reply_to"), ("command:process:shop/order", "must not name a domain of processes"),
                               ("command:telegram:42/update", "must not name a domain of updates of a bot"),
-                              ("response:7/$reply.x", "command:DOMAIN/TYPE")]:
+                              ('response:{"process": 7, "step": "x"}', "command:DOMAIN/TYPE")]:
             body = {"domain": "shop", "type": "t", "reply_to": target}
             assert words in problem(pawl.http("POST", "/v1/commands", body), 400)["detail"], target
             assert words in problem(pawl.http("POST", "/v1/commands/batch", {"items": [body]}), 400)["detail"], target

@@ -258,6 +258,39 @@ static PawlFlow large_run(PawlRun *run)
     return is("large-sends") ? sends(run) : patches(run);
 }
 
+/* Its first call does not return by itself. */
+static PawlOutcome asleep(PawlJob *job, PawlTx *tx, void *context)
+{
+    static atomic_int calls;
+
+    (void)context;
+    effect(job->type, job->command_id);
+    if (pawl_query(tx, atomic_fetch_add(&calls, 1) == 0 ? "select pg_sleep(600)" : "select 1", 0, NULL, NULL) !=
+        PAWL_OK)
+        return PAWL_JOB_RETRY;
+    return PAWL_JOB_COMPLETE;
+}
+
+static PawlOutcome heavy(PawlJob *job, void *context)
+{
+    (void)context;
+    effect(job->type, job->command_id);
+    pawl_job_result(job, large());
+    return PAWL_JOB_COMPLETE;
+}
+
+/* The results of five steps are more than a process may have together. */
+static PawlFlow heavy_run(PawlRun *run)
+{
+    for (int i = 1; i <= 5; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "heavy-%d", i);
+        PAWL_FLOW(pawl_run_step(run, &(PawlStep){.name = name, .body = heavy}, NULL));
+    }
+    return PAWL_FLOW_NEXT;
+}
+
 static PawlFlow order(PawlRun *run, void *context)
 {
     const char        *stock;
@@ -275,6 +308,11 @@ static PawlFlow order(PawlRun *run, void *context)
         return payout(run);
     if (strncmp(variant, "large-", 6) == 0)
         return large_run(run);
+    if (is("heavy"))
+        return heavy_run(run);
+    if (is("asleep"))
+        return pawl_run_step(run, &(PawlStep){.name = "asleep", .tx_body = asleep, .attempts = 1, .timeout_ms = 600000},
+                             NULL);
     if (is("twice"))
         return twice(run);
     if (is("short"))

@@ -235,7 +235,7 @@ def an_activation_whose_results_are_not_stored_is_retried_and_says_why():
 def a_process_whose_results_are_not_stored_holds_up_none_beside_it():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
-        refuse(db, REFUSALS["42P01"], "new.name = 'bad'")
+        refuse(db, REFUSALS["42P01"], "new.step = 'bad'")
         define(pawl, {"type": "bad", "domain": "edge", "steps": [{"name": "bad", "set": {"y": 1}}, {"name": "s", "set": {"y": 1}}]})
         define(pawl, {"type": "good", "domain": "edge", "steps": [{"name": f"s{i}", "set": {"y": i}} for i in range(20)]})
         bad = [start(pawl, "bad") for _ in range(4)]

@@ -94,7 +94,7 @@ def killed_pods_and_a_restarted_server_lose_and_repeat_nothing():
         assert cluster.rows("select count(*), count(distinct key) from demo.effect") == [f"{functions}|{functions}"]
         assert cluster.rows("select count(*), max(attempt) from pawl.process_step") == [f"{COUNT * STEPS}|1"]
         recorded = {(process, step): int(at) for process, step, at in (line.split("|") for line in cluster.rows(
-            "select c.command_id, s.name, pawl.micros(s.ended_at) from pawl.process_step s join pawl.command c on c.id = s.id where s.name in ('s1', 's3')"))}
+            "select c.command_id, s.step, pawl.micros(s.ended_at) from pawl.process_step s join pawl.command c on c.id = s.id where s.step in ('s1', 's3')"))}
         begun = runs_of_programs(file)
         assert begun.keys() == recorded.keys() and len(begun) == programs
         late = {name: (times, recorded[name]) for name, times in begun.items() if max(times) > recorded[name]}

@@ -75,7 +75,7 @@ def a_deadline_has_its_action_although_no_worker_is_there():
             assert (shown["error"], events(shown)) == (LATE, [("DEADLINE_PASSED", action)]), shown
         # One that waits, whose worker is gone. Its own timeout is far away.
         item = [i for i in claim(pawl, limit=9) if i["process_id"] == waiting][0]
-        report(pawl, item, record={"step": "w:begun"}, wait={"step": "w", "responses": [{"name": "go", "count": 1}], "until": "2999-01-01T00:00:00Z"})
+        report(pawl, item, record={"step": "w", "kind": "begin"}, wait={"step": "w", "responses": [{"name": "go", "count": 1}], "until": "2999-01-01T00:00:00Z"})
         assert show(pawl, waiting)["status"] == "WAITING_FOR_ASYNC"
         deadline_pass(db, waiting)
         shown = wait_status(pawl, waiting, "FAILED")
@@ -205,7 +205,7 @@ def a_deadline_against_a_response_and_against_the_end_has_one_result():
         pawl.serve()
         waiting = [begin(pawl, deadline="1h", on_deadline="compensate") for _ in range(24)]
         for item in claim(pawl, limit=24):
-            report(pawl, item, record={"step": "w:begun"}, wait={"step": "w", "responses": [{"name": "go", "count": 1}]})
+            report(pawl, item, record={"step": "w", "kind": "begin"}, wait={"step": "w", "responses": [{"name": "go", "count": 1}]})
         running = [begin(pawl, deadline="1h", on_deadline="fail") for _ in range(24)]
         items = {item["process_id"]: item for item in claim(pawl, limit=24)}
         assert set(items) == set(running)

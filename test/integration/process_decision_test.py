@@ -201,7 +201,7 @@ def one_ambiguous_id_does_not_stop_a_decision_about_others():
         twin, other, third = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
         db.rows(f"""select pawl.start('t', '{{}}', '{twin}', 'a'), pawl.start('t', '{{}}', '{twin}', 'b'),
                            pawl.start('t', '{{}}', '{other}', 'a'), pawl.start('t', '{{}}', '{third}', 'a')""")
-        db.rows(f"""insert into pawl.process_step (id, name, attempt, started_at, ended_at)
+        db.rows(f"""insert into pawl.process_step (id, step, attempt, started_at, ended_at)
                     select c.id, 'begun', 1, now(), now() from pawl.command c where c.command_id = '{other}'""")
         ids = f"array['{twin}', '{other}']::uuid[]"
         assert db.rows(f"select verdict from pawl.process_retry({ids}) order by ord") == ["AMBIGUOUS", "NOT_IN_TSQ"]

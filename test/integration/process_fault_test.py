@@ -57,9 +57,10 @@ KID = {"type": "kid", "domain": "demo", "steps": [effect("kid"), {"name": "nap",
 # Everything that an end consists of. A step that fails may be tried once more after a kill; one that succeeded has one record.
 END = """
 select c.type, pawl.process_status(p.id), p.state, p.version,
-       (select string_agg(s.name || ' ' || case when s.name in ('hold', 'take', '~hold') then 'posted' else coalesce(s.result::text, 'null') end,
-                          ', ' order by s.name collate "C")
-        from pawl.process_step s where s.id = p.id and s.error is null),
+       (select string_agg(n.name || ' ' || case when s.step in ('hold', 'take') then 'posted' else coalesce(s.result::text, 'null') end,
+                          ', ' order by n.name collate "C")
+        from pawl.process_step s cross join lateral (select pawl.record_text(s.step, s.item, s.undo, s.kind, s.aside) as name) n
+        where s.id = p.id and s.error is null),
        (select o.error from pawl.outcome o where o.id = p.id)
 from pawl.process p join pawl.command c on c.id = p.id where p.id > {since} order by 1, p.state::text"""
 

@@ -8,6 +8,7 @@ import tempfile
 import uuid
 
 from pawl_test import Database, Pawl, Process, main, setting, test, wait_until
+from servers import Cluster
 
 PROGRAM = os.path.join(setting("PAWL_BUILD"), "test", "integration", "library_process")
 FORWARD = ["reserve", "count", "began", "number", "note", "approval", "rest", "charge", "ship"]
@@ -82,6 +83,47 @@ class Site:
 
     def shop(self, domain):
         return Shop(self.db, self.pawl, self.folder.name, domain)
+
+
+@test
+def a_database_that_refuses_the_login_costs_a_step_in_c_no_attempt():
+    with Cluster() as cluster, Pawl(cluster.url()) as pawl, tempfile.TemporaryDirectory() as folder:
+        assert pawl.run("migrate").code == 0
+        cluster.rows("create role lib superuser login")
+        cluster.rows("select pawl.start('shop', p_domain => 'shop')")
+        effects, log = os.path.join(folder, "shop"), os.path.join(cluster.folder, "log")
+        program = Process([PROGRAM, cluster.url(user="lib"), "run", "shop", "asleep"],
+                          env={**os.environ, "EFFECTS": effects, "LEASE_MS": "5000"})  # it cannot give its lease back
+        pawl.processes.append(program)
+        wait_until(lambda: os.path.exists(effects), what="the step runs")
+        cluster.rows("alter role lib nologin")
+        cluster.rows("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'lib'")
+
+        def refusals():
+            with open(log, encoding="utf-8") as file:
+                return file.read().count("not permitted to log in")
+
+        wait_until(lambda: refusals() >= 3, what="its logins are refused")
+        cluster.rows("alter role lib login")
+        wait_until(lambda: cluster.rows("select pawl.process_status(id) from pawl.process") in (["COMPLETED"], ["WAITING_FOR_TSQ"]), what="it has ended")
+        assert cluster.rows("select pawl.process_status(id) from pawl.process") == ["COMPLETED"]
+        assert cluster.rows("select verdict, attempt from pawl.process_step") == ["done|1"]
+        assert program.stop() == 0, program.stderr
+
+
+@test
+def a_step_in_c_whose_result_cannot_be_recorded_has_happened_and_is_not_run_again():
+    with Site() as site:
+        shop = site.shop("heavy").start()
+        shop.run("heavy")
+        shown = shop.wait("WAITING_FOR_TSQ")
+        assert "step heavy-5 has run, and its result cannot be recorded" in shown["error"], shown["error"]
+        assert [s["name"] for s in shown["steps"]][-1] == "heavy-5:done", [s["name"] for s in shown["steps"]]
+        for _ in range(2):
+            assert site.pawl.run("process", "retry", shop.id).code == 0
+            shop.wait("WAITING_FOR_TSQ")
+        assert [line.split()[0] for line in shop.lines()] == [f"heavy-{n}" for n in range(1, 6)], shop.lines()
+        assert shop.program.stop() == 0, shop.program.stderr
 
 
 @test
@@ -312,10 +354,10 @@ def a_function_in_c_sends_many_large_payloads():
         worker = site.pawl.start("work", "large-sends", "--noop")
         large_run(site, "large-sends")
         assert worker.stop() == 0, worker.stderr
-        # The hash is that of all parts together, also in records of earlier versions.
+        # The hash is that of all parts together.
         text = f'large-sends/charge/"{"x" * 3999998}"'.encode()
-        mark = "16:command:" + hashlib.blake2b(text, digest_size=16).hexdigest()[:16]
-        assert site.db.value("select input_hash from pawl.process_step where name = 'send-16'") == mark
+        mark = "16|command|" + hashlib.blake2b(text, digest_size=16).hexdigest()[:16]
+        assert site.db.value("select call, call_kind, input_hash from pawl.process_step where step = 'send-16' and kind = 'step'") == mark
 
 
 @test
@@ -371,7 +413,7 @@ def a_command_that_completes_while_its_process_in_c_is_canceled_is_known_to_it()
             shop.wait("WAITING_FOR_REPLY")
             item = site.pawl.http("POST", f"/v1/domains/{shop.domain}/claim", body={"limit": 1}).json["items"][0]
             assert site.pawl.run("process", "cancel", shop.id, "--compensate").code == 0
-            wait_until(lambda: shop.show()["waits_for"] == {"$reply.charge": 1} and shop.show()["status"] == "COMPENSATING", what="it waits")
+            wait_until(lambda: shop.show()["waits_for"] == {"reply of charge": 1} and shop.show()["status"] == "COMPENSATING", what="it waits")
             assert not [line for line in shop.lines() if line.startswith("release ")], shop.lines()
             site.pawl.http("POST", f"/v1/domains/{shop.domain}/settle", body={"items": [
                 {"command_id": item["command_id"], "lease": item["lease"], "outcome": outcome}]})

@@ -146,7 +146,7 @@ def a_deadline_that_passes_while_a_process_waits_or_retries_has_its_action():
             names = [s["name"] for s in shown["steps"] if not s["error"]]
             assert shown["deadline"] and names in ([], ["one"], ["one", "~one"]), shown
             assert ("~one" in names) == ("one" in names and action == "compensate"), shown
-        assert db.value("select count(*) from demo.undone") == db.value("select count(*) from pawl.process_step where name = '~one'")
+        assert db.value("select count(*) from demo.undone") == db.value("select count(*) from pawl.process_step where step = 'one' and undo")
 
 
 @test
@@ -343,7 +343,7 @@ def activations_share_the_memory_of_what_they_add():
         for process in adds:
             wait_status(pawl, process, "COMPLETED")
         assert line_count(folder, "started") == line_count(folder, "ended") == 16
-        assert db.value("select count(*) from pawl.process_step s where s.name like 'record%'") == "80"
+        assert db.value("select count(*) from pawl.process_step s where s.step like 'record%'") == "80"
 
 
 @test
@@ -377,8 +377,8 @@ def a_process_at_its_limit_of_records_is_compensated():
         wait = {"name": "w", "wait": {"response": "go"}}
         process, _ = run(pawl, {"type": "brim", "on_failure": "compensate", "steps": [cash, wait, {"name": "n", "set": {"n": 1}}]},
                          "WAITING_FOR_ASYNC")
-        db.rows(f"""insert into pawl.process_step (id, name, attempt, result, started_at, ended_at)
-                    select c.id, 'n:' || n, 1, 'null', now(), now() from pawl.command c, generate_series(1, 9999) n
+        db.rows(f"""insert into pawl.process_step (id, step, attempt, result, started_at, ended_at)
+                    select c.id, 'n-' || n, 1, 'null', now(), now() from pawl.command c, generate_series(1, 9999) n
                     where c.command_id = '{process}'""")
         cli(pawl, "signal", process, "go")
         ended = f"select o.status || ' ' || o.error from pawl.outcome o join pawl.command c using (id) where c.command_id = '{process}'"

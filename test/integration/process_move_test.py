@@ -35,6 +35,11 @@ def named(name, **kind):
 RESERVE, ASK, SHIP = named("reserve", set={"a": 1}), named("ask", wait={"response": "say"}), named("ship", set={"shipped": True})
 
 
+def record(db, number, step, item="{}", kind="step", result="null", error="null"):
+    db.rows(f"""insert into pawl.process_step (id, step, item, kind, result, error, started_at, ended_at)
+                values ({number}, '{step}', '{item}', '{kind}', '{result}', {error}, now(), now())""")
+
+
 @test
 def a_waiting_process_goes_on_with_the_version_it_was_moved_to():
     with Database() as db, Pawl(db) as pawl:
@@ -59,7 +64,7 @@ def a_waiting_process_goes_on_with_the_version_it_was_moved_to():
         shown = wait_status(pawl, moved, "WAITING_FOR_ASYNC")
         wait_until(lambda: cli(pawl, "show", moved)["waits_for"] == {"say": 2}, what="it waits by its new definition")
         assert shown["version"] == 2
-        move, = (r for r in shown["responses"] if r["name"] == "$move")
+        move, = (r for r in shown["responses"] if r["kind"] == "move")
         assert (move["actor"], move["payload"]) == ("ann", {"from": 1, "to": 2, "reason": "packs now", "login": "postgres"}), move
         for one in (moved, moved, kept):
             assert pawl.run("process", "signal", one, "say", "{}").code == 0
@@ -108,10 +113,10 @@ def a_version_in_which_records_mean_something_else_is_refused_with_the_first_ste
         process_id = start(pawl)
         number = db.value(f"select id from pawl.command where command_id = '{process_id}'")
         # Passed: reserve, check (over skipped), ask, the first item of the each; the second one has sent, and so has the left branch.
-        records = {"reserve": "null", "check": "true", "ask": "{}", "ask:begun": "null", "mails:begun": "[1,2]", "send[0]": "null",
-                   "log[0]": "null", "send[1]": "null"}
-        for name, result in records.items():
-            db.rows(f"insert into pawl.process_step values ({number}, '{name}', 1, null, '{result}', null, now(), now())")
+        for step, item, kind, result in (
+                ("reserve", "{}", "step", "null"), ("check", "{}", "step", "true"), ("ask", "{}", "step", "{}"), ("ask", "{}", "begin", "null"),
+                ("mails", "{}", "begin", "[1,2]"), ("send", "{0}", "step", "null"), ("log", "{0}", "step", "null"), ("send", "{1}", "step", "null")):
+            record(db, number, step, item, kind, result)
 
         def differs(*steps):
             source = json.dumps({"steps": steps}).replace("'", "''")
@@ -145,16 +150,16 @@ def a_version_in_which_records_mean_something_else_is_refused_with_the_first_ste
             found = differs(*steps)
             assert (found or "") == words if not words or words.startswith("step") else words in found, (words, found)
         # In a branch: the parallel has no record until it is joined.
-        db.rows(f"delete from pawl.process_step where id = {number} and name like 'send%' or name like 'log%' or name like 'mails%'")
-        db.rows(f"insert into pawl.process_step values ({number}, 'mails', 1, null, 'null', null, now(), now()), "
-                f"({number}, 'dig', 1, null, 'null', null, now(), now())")
+        db.rows(f"delete from pawl.process_step where id = {number} and step in ('send', 'log', 'mails')")
+        record(db, number, "mails")
+        record(db, number, "dig")
         assert not differs(*old)
         renamed = {**both, "parallel": {"up": both["parallel"]["left"], "right": both["parallel"]["right"]}}
         assert differs(*old[:5], renamed, SHIP) == 'step "dig" is in another list of steps'
         assert differs(*old[:4], both, each, SHIP) == 'step "both" comes before "mails"'
         assert differs(*old[:5], more, both, SHIP) == 'step "both" comes after "more", which has not run'
         # A wait that has begun waits for the same.
-        db.rows(f"delete from pawl.process_step where id = {number} and name not in ('reserve', 'check', 'ask:begun')")
+        db.rows(f"delete from pawl.process_step where id = {number} and (step, kind) not in (('reserve', 'step'), ('check', 'step'), ('ask', 'begin'))")
         assert differs(*old[:3], named("ask", wait={"response": "cry"}), *old[4:]) == 'step "ask" waits for "cry" instead of "say"'
 
 
@@ -169,35 +174,32 @@ def a_version_without_the_compensation_of_what_was_done_is_refused():
         process_id = start(pawl)
         number = db.value(f"select id from pawl.command where command_id = '{process_id}'")
 
-        def record(name, error="null"):
-            db.rows(f"insert into pawl.process_step values ({number}, '{name}', 1, null, 'null', {error}, now(), now())")
-
         def differs(steps):
             before, after = (json.dumps({"steps": of}).replace("'", "''") for of in (old, steps))
             return db.value(f"select pawl.process_differs({number}, '{before}', '{after}')")
 
         # It has not run, or has failed: it is done with the new version, or not at all.
         assert not differs(new)
-        record("pay", error="'declined'")
+        record(db, number, "pay", error="'declined'")
         assert not differs(new)
         refused = 'step "pay" has no compensation for what it did'
         db.rows(f"delete from pawl.process_step where id = {number}")
-        record("pay")
+        record(db, number, "pay")
         assert differs(new) == refused
         assert not differs([{**pay, "compensate": {"sql": "app.refund"}}, each, ASK])  # another compensation is one
         # It has run, and its result could not be recorded.
         db.rows(f"delete from pawl.process_step where id = {number}")
-        record("pay:done")
+        record(db, number, "pay", kind="done")
         assert differs(new) == refused
         db.rows(f"delete from pawl.process_step where id = {number}")
         # One of several items.
-        record("pay")
-        record("all:begun")
-        record("send[1]:done")
+        record(db, number, "pay")
+        record(db, number, "all", kind="begin")
+        record(db, number, "send", "{1}", "done")
         bare = {**each, "steps": [named("send", exec="true")]}
         assert differs([old[0], bare, ASK]) == 'step "send" has no compensation for what it did'
         # While it is compensated, as before.
-        db.rows(f"delete from pawl.process_step where id = {number} and name <> 'pay'")
+        db.rows(f"delete from pawl.process_step where id = {number} and step <> 'pay'")
         db.rows(f"update pawl.process set phase = 'compensating' where id = {number}")
         assert differs(new) == refused
 
@@ -328,7 +330,7 @@ def all_but_those_that_an_application_has_locked_are_decided_at_once():
         session.do(f"begin; select pawl.signal('{talks[1]}', 'hello')")
         # The command goes on with the one that was locked as soon as the application has committed; the others did not wait for it.
         command = pawl.start("process", "cancel", "--all", "--domain", "shop", "--compensate", "--yes", "--operator", "ann")
-        wait_until(lambda: db.value("select count(*) from pawl.process_response where name = '$cancel'") == "3", what="the others are decided")
+        wait_until(lambda: db.value("select count(*) from pawl.process_response where kind = 'cancel'") == "3", what="the others are decided")
         session.do("commit")
         assert command.wait() == 0, command.stderr
         assert command.stdout == ["4 to be compensated"], command.stdout

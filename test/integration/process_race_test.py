@@ -40,8 +40,8 @@ def wait_status(db, process_id, wanted):
 
 
 def steps(db, process_id):
-    return db.rows(f"select name || ' ' || attempt from pawl.process_step where id = pawl.process_number('{process_id}') "
-                   "and name !~ ':' order by ended_at, name")
+    return db.rows(f"select step || ' ' || attempt from pawl.process_step where id = pawl.process_number('{process_id}') "
+                   "and kind = 'step' order by number")
 
 
 # --- starts ---
@@ -109,10 +109,10 @@ def different_responses_at_once_over_three_pods_are_merged_once_and_resume_once(
         state = json.loads(db.value(f"select state from pawl.process where id = pawl.process_number('{process_id}')"))
         assert state == {f"v{i}": i for i in range(RESPONSES)}, state
         # In order of arrival, each once; the version counts each patch.
-        result = json.loads(db.value("select result from pawl.process_step where name = 'all'"))
+        result = json.loads(db.value("select result from pawl.process_step where step = 'all' and kind = 'step'"))
         assert sorted(next(iter(vote)) for vote in result) == sorted(f"v{i}" for i in range(RESPONSES)), result
         assert db.value("select string_agg(payload::text, ',' order by number) from pawl.process_response") == \
-            db.value("select string_agg(v::text, ',' order by n) from pawl.process_step, jsonb_array_elements(result) with ordinality e (v, n) where name = 'all'")
+            db.value("select string_agg(v::text, ',' order by n) from pawl.process_step, jsonb_array_elements(result) with ordinality e (v, n) where step = 'all' and kind = 'step'")
         assert db.value("select count(*) from demo.run") == "1" and db.value("select version from pawl.process") == str(RESPONSES + 1)
 
 
@@ -188,9 +188,9 @@ def of_a_response_and_a_timeout_exactly_one_is_recorded():
 
         verdicts = dict(row.split() for rows in in_threads(threads, respond)(600) for row in rows)
         wait_until(lambda: db.value("select count(*) from pawl.outcome") == str(TIMEOUTS), what="all have ended")
-        recorded = dict(row.split("|") for row in db.rows("select id, coalesce(result::text, 'null') from pawl.process_step where name = 'race'"))
+        recorded = dict(row.split("|") for row in db.rows("select id, coalesce(result::text, 'null') from pawl.process_step where step = 'race' and kind = 'step'"))
         assert len(recorded) == len(verdicts) == TIMEOUTS, (len(recorded), len(verdicts))
-        assert db.value("select count(*) from pawl.process_step where name = 'race'") == str(TIMEOUTS)
+        assert db.value("select count(*) from pawl.process_step where step = 'race' and kind = 'step'") == str(TIMEOUTS)
         for process, verdict in verdicts.items():
             if verdict == "RESUMED":
                 assert recorded[process] == '{"come": true}', (process, verdict, recorded[process])
@@ -231,9 +231,8 @@ def of_two_writers_of_a_state_none_loses_a_patch_silently():
                             perform pg_advisory_xact_lock_shared(77);
                             commit;
                           end if;
-                          select w.verdict into v_verdict from pawl.process_write(
-                            array[{number}::bigint], array[{token}::bigint], array['w{i}-' || v_at], array[1], null, null, null, null,
-                            array[jsonb_build_object('n', (v_state ->> 'n')::bigint + 1)], array[v_version], null, null, null, null, null, null, null, null) w;
+                          select w.verdict into v_verdict from pawl.process_write(array[{number}::bigint], array[{token}::bigint], array[jsonb_build_object('step', 'w{i}-' || v_at)], null, null,
+                            array[jsonb_build_object('n', (v_state ->> 'n')::bigint + 1)], array[v_version], null, null, null, null, null, null, null, null, null) w;
                           commit;
                           exit when v_verdict = 'WRITTEN';
                           if v_verdict not in ('STALE', 'BUSY') then raise exception 'verdict %', v_verdict; end if;
@@ -312,14 +311,13 @@ def a_stopped_worker_loses_its_lease_and_its_writes_are_refused():
         token = db.value("select token from pawl.lease")
         pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0")
         wait_status(db, process_id, "COMPLETED")
-        before = db.rows("select * from pawl.process_step order by name")
+        before = db.rows("select * from pawl.process_step order by step")
         os.remove(marker)
         first.send(signal.SIGCONT)
         assert first.stop() == 0, first.stderr[-5:]  # it ends what it runs first
-        assert db.rows("select * from pawl.process_step order by name") == before and steps(db, process_id) == ["slow 1", "note 1"]
+        assert db.rows("select * from pawl.process_step order by step") == before and steps(db, process_id) == ["slow 1", "note 1"]
         assert db.value("select count(*) from demo.run") == "1"
-        refused = db.rows(f"""select verdict from pawl.process_write(array[pawl.process_number('{process_id}')], array[{token}::bigint],
-            array['late'], array[1], null, null, null, null, array['{{"late": true}}'::jsonb], array[0::bigint], null, null, null, null, null, null, null, null)""")
+        refused = db.rows(f"""select verdict from pawl.process_write(array[pawl.process_number('{process_id}')], array[{token}::bigint], array[jsonb_build_object('step', 'late')], null, null, array['{{"late": true}}'::jsonb], array[0::bigint], null, null, null, null, null, null, null, null, null)""")
         assert refused == ["LOST"] and db.value("select state from pawl.process") == "{}"
 
 

@@ -82,7 +82,7 @@ def numbers_of_results_are_measured_as_they_are_written_out():
         ended = wait_status(pawl, process, "COMPENSATED", "WAITING_FOR_TSQ", "WAITING_FOR_ASYNC")
         assert ended["status"] == "COMPENSATED" and "16777216 bytes" in ended["error"], ended["status"]
         assert lines(seen) == ["refunded"]
-        assert "results must have at most 16777216 bytes" in refusal(db, """perform pawl.process_write(array[1::bigint], array[1::bigint], '{s}', '{1}', null,
+        assert "results must have at most 16777216 bytes" in refusal(db, """perform pawl.process_write(array[1::bigint], array[1::bigint], '{"{\\"step\\": \\"s\\"}"}',
             array[('[' || repeat('1e131071,', 8999) || '1e131071]')::jsonb], null, null, null, null, null, null, null, null, null, null, null, null)""")
         # One that an earlier version has stored can be shown, loaded and compensated.
         define(pawl, {"type": "old", "domain": "edge", "on_failure": "compensate", "steps": [
@@ -90,7 +90,7 @@ def numbers_of_results_are_measured_as_they_are_written_out():
         process = start(pawl, "old")
         wait_status(pawl, process, "WAITING_FOR_ASYNC")
         db.rows("update pawl.process_step set result = ('[' || repeat('1e131071,', 8999) || '1e131071]')::jsonb "
-                f"where id = pawl.process_number('{process}') and name = 'pay'")
+                f"where id = pawl.process_number('{process}') and step = 'pay'")
         assert [s["result"].get("truncated") for s in show(pawl, process)["steps"]] == [True]
         cli(pawl, "cancel", process, "--compensate")
         wait_status(pawl, process, "COMPENSATED")
@@ -108,7 +108,7 @@ def a_deeply_nested_response_or_result_does_not_stop_the_process():
         steps_ = [{"name": "w", "wait": {"response": "ping"}}, {"name": "d", "sql": "edge.deep"}, {"name": "v", "wait": {"response": "go"}}]
         process, _ = run(pawl, {"type": "deep", "steps": steps_}, "WAITING_FOR_ASYNC")
         cli(pawl, "signal", process, "ping", deep)
-        wait_until(lambda: db.value("select count(*) from pawl.process_step where name = 'd'") == "1", what="the function has run")
+        wait_until(lambda: db.value("select count(*) from pawl.process_step where step = 'd'") == "1", what="the function has run")
         db.rows(f"select pawl.signal('{process}', 'go')")
         wait_status(pawl, process, "COMPLETED")
         assert pawl.run("process", "show", process).code == 0
@@ -166,7 +166,7 @@ def a_process_with_large_results_can_be_shown():
     with Database() as db, Pawl(db) as pawl:
         pod = pawl.serve()
         process, _ = run(pawl, {"type": "large", "steps": [{"name": "w", "wait": {"response": "go"}}]}, "WAITING_FOR_ASYNC")
-        db.rows(f"""insert into pawl.process_step (id, name, attempt, result, started_at, ended_at)
+        db.rows(f"""insert into pawl.process_step (id, step, attempt, result, started_at, ended_at)
                     select c.id, 'n' || n, 1, to_jsonb(repeat('a', 1000000)), now(), now() + n * interval '1 s'
                     from pawl.command c, generate_series(1, 20) n where c.command_id = '{process}'""")
         shown = {step["name"]: step["result"] for step in show(pawl, process)["steps"]}

@@ -204,7 +204,7 @@ def the_timeline_is_in_order_of_time():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         process, _ = run(pawl, {"type": "two", "steps": [{"name": "a", "exec": "true"}, {"name": "b", "exec": "true"}]}, "COMPLETED")
-        db.rows(f"""update pawl.process_step s set ended_at = (select min(started_at) from pawl.process_step where id = s.id) where s.name = 'b'
+        db.rows(f"""update pawl.process_step s set ended_at = (select min(started_at) from pawl.process_step where id = s.id) where s.step = 'b'
                     and s.id = (select id from pawl.command where command_id = '{process}')""")
         times = [line.split()[1] for line in timeline(pawl, process)]
         assert times == sorted(times) and [line.split()[3] for line in timeline(pawl, process) if " step " in line] == ["b", "a"], timeline(pawl, process)

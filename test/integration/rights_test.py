@@ -520,7 +520,7 @@ def a_handler_of_an_application_has_only_the_rights_of_the_handlers_login():
         handler_url = url._replace(netloc=f"{handler}@{url.netloc.partition('@')[2]}").geturl()
         db.rows(f"create role {app} login in role pawl_app, pawl_treasurer; create role {handler} login in role pawl_handler; "
                 f"{RUNS.format(app=app)} reset role; grant usage on schema shop to {handler}; select wallet.open(array['a'])")
-        topup, reply = post("topup", "'a'", 5), "select pawl.send('shop', 't', '1'::jsonb, p_reply_to => 'response:1/$reply.ship')"
+        topup, reply = post("topup", "'a'", 5), "select pawl.send('shop', 't', '1'::jsonb, p_reply_to => 'response:{\"process\": 1, \"step\": \"ship\"}')"
         try:
             with Pawl(db, env={"PAWL_HANDLER_DATABASE_URL": handler_url}) as pawl:
                 for sql in (topup, reply):

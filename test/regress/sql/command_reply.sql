@@ -20,14 +20,14 @@ select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => 'command:bo oks/paid');
 select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => 'command:' || repeat('d', 64) || '/paid');
 select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => 'command:accounts/' || repeat('t', 101));
 select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => 'command:process:shop/order');
-select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => 'response:7/$cancel');
+select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => 'response:7/cancel');
 select count(*) from pawl.send('long', '{x}'::text[], '{1}'::jsonb[],
   p_reply_to => array['command:' || repeat('d', 63) || '/' || repeat('t', 100)]);
 -- A role that may send and not run processes names no process.
 create role pawl_test_reply login;
 grant pawl_sender to pawl_test_reply;
 set session authorization pawl_test_reply;
-select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => 'response:7/$reply.charge');
+select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => 'response:{"process": 7, "step": "charge"}');
 reset session authorization;
 revoke pawl_sender from pawl_test_reply;
 drop role pawl_test_reply;

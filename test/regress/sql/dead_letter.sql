@@ -74,7 +74,7 @@ select id, lease from pawl.dead_letter_claim(array['pay'], 10, 60000, 3);
 select status from pawl.dead_letter_settle(array[2], array[3], array[false], array['no'], array['x'], 3, 300000);
 
 -- A reply that finds its process locked has not been tried; one that finds a queue locked has.
-select count(*) from pawl.dead_letter_keep('{reply,reply}', '{p,q}', array['{"queue": "response:1/$reply.a"}', '{"queue": "q"}']::jsonb[], '{no,no}', '{55P03,55P03}', 0);
+select count(*) from pawl.dead_letter_keep('{reply,reply}', '{p,q}', array['{"queue": "response:{\"process\": 1, \"step\": \"a\"}"}', '{"queue": "q"}']::jsonb[], '{no,no}', '{55P03,55P03}', 0);
 select c.operation_key, s.status from pawl.dead_letter_claim('{reply}', 10, 60000, 1) c
 cross join lateral pawl.dead_letter_settle(array[c.id], array[c.lease], '{false}', '{no}', '{55P03}', 1, 300000) s order by 1;
 select operation_key, status, retry_count, next_retry_at - pawl.now() as after from pawl.failed_operations where operation_type = 'reply' order by 1;

@@ -19,14 +19,15 @@ begin
   perform pawl.start('order', '{}', number(p_n + 1), 'shop');
   select c.id, c.token into strict v_lease from pawl.claim(pawl.domain_find('process:shop'), 1, 60000, v_none, null, 'w') c;
   perform from pawl.process_load(array[v_lease.id], array[v_lease.token], 1000000);
-  perform from pawl.process_write(array[v_lease.id], array[v_lease.token], '{pack}', '{1}', '{h}', '{"{}"}', null, '{0}', '{"{\"a\": 1}"}', null, null,
-    null, null, null, null, null, null, null);
-  perform from pawl.process_write(array[v_lease.id], array[v_lease.token], null, null, null, null, null, null, null, null, null,
-    '{WAITING_FOR_ASYNC}', '{paid}', '{"{\"payment\": 1}"}', array[pawl.micros(pawl.now() + interval '1 hour')], null, null, null);
+  perform from pawl.process_write(array[v_lease.id], array[v_lease.token], '{"{\"step\": \"pack\"}"}', '{"{}"}', null, '{"{\"a\": 1}"}', null, null,
+    null, null, null, null, null, null, null, null);
+  perform from pawl.process_write(array[v_lease.id], array[v_lease.token], null, null, null, null, null, null, null, '{WAITING_FOR_ASYNC}',
+    '{"{\"step\": \"paid\"}"}', '{"[{\"kind\": \"signal\", \"name\": \"payment\", \"count\": 1}]"}',
+    array[pawl.micros(pawl.now() + interval '1 hour')], null, null, null);
   perform pawl.signal(number(p_n + 1), 'payment', '{}', 'k', null, 'ann');
   select c.id, c.token into strict v_lease from pawl.claim(pawl.domain_find('process:shop'), 1, 60000, v_none, null, 'w') c;
-  perform from pawl.process_write(array[v_lease.id], array[v_lease.token], '{ship}', '{1}', '{h}', '{"{}"}', null, '{0}', null, null, null,
-    null, null, null, null, '{complete}', '{"{}"}', null);
+  perform from pawl.process_write(array[v_lease.id], array[v_lease.token], '{"{\"step\": \"ship\"}"}', '{"{}"}', null, null, null, null, null, null,
+    null, null, null, '{complete}', '{"{}"}', null);
 end
 $$;
 -- Plans are kept after the first call, or after five.

@@ -10,8 +10,8 @@ begin;
 set local role pawl_handler;
 select ord, settled, again, status from pawl.settle_items(false, array[:id, :id]::bigint[], array[1, :wrong]::bigint[], array['complete', 'fail'],
   null, array[null, 'x'], null, null, null);
-select ord, verdict from pawl.process_write(array[:id]::bigint[], array[:wrong]::bigint[], array['a'], array[1], array['h'], array['1']::jsonb[], null,
-  array[0]::bigint[], array['{}']::jsonb[], array[0]::bigint[], null, null, null, null, null, null, null, null);
+select ord, verdict from pawl.process_write(array[:id]::bigint[], array[:wrong]::bigint[], array[jsonb_build_object('step', 'a')],
+    array['1']::jsonb[], null, array['{}']::jsonb[], array[0]::bigint[], null, null, null, null, null, null, null, null, null);
 set local role pawl_worker;
 select ord, settled, status from pawl.settle(array[:id]::bigint[], array[:wrong]::bigint[], array['complete']);
 select ord, verdict from pawl.extend(array[:id]::bigint[], array[:wrong]::bigint[], 1000);

@@ -6,8 +6,7 @@ create function claim_all () returns table (id bigint, token bigint) language sq
 $$;
 create function phase (p_id bigint, p_token bigint, p_phase text) returns text language sql as $$
   select w.verdict
-  from pawl.process_write(array[p_id], array[p_token], '{~}', '{1}', null, '{"\"why\""}', null, null, null, null, array[p_phase],
-    null, null, null, null, null, null, null) w
+  from pawl.process_write(array[p_id], array[p_token], null, null, null, null, null, array[p_phase], null, null, null, null, null, null, null, array['why']) w
 $$;
 create function process (p_number integer) returns uuid language sql as $$
   select ('018f0000-0000-7000-8000-00000000000' || p_number)::uuid

@@ -7,20 +7,22 @@ $$;
 create function record (p_id bigint, p_token bigint, p_step text, p_result jsonb, p_patch jsonb default null, p_version bigint default null)
   returns table (verdict text, version bigint, state jsonb) language sql as $$
   select w.verdict, w.version, w.state
-  from pawl.process_write(array[p_id], array[p_token], array[p_step], '{1}', null, array[p_result], null, null, array[p_patch],
-    array[p_version], null, null, null, null, null, null, null, null) w
+  from pawl.process_write(array[p_id], array[p_token], array[jsonb_build_object('step', p_step)], array[p_result], null, array[p_patch],
+    array[p_version], null, null, null, null, null, null, null, null, null) w
+$$;
+create function waits (p_for jsonb) returns jsonb language sql as $$
+  select jsonb_agg(jsonb_build_object('kind', 'signal', 'name', w.key, 'count', w.value)) from jsonb_each(p_for) w
 $$;
 create function suspend (p_id bigint, p_token bigint, p_step text, p_for jsonb, p_due timestamptz)
   returns table (verdict text, version bigint, state jsonb) language sql as $$
   select w.verdict, w.version, w.state
-  from pawl.process_write(array[p_id], array[p_token], null, null, null, null, null, null, null, null, null,
-    '{WAITING_FOR_ASYNC}', array[p_step], array[p_for], array[pawl.micros(p_due)], null, null, null) w
+  from pawl.process_write(array[p_id], array[p_token], null, null, null, null, null, null, null, '{WAITING_FOR_ASYNC}',
+    array[jsonb_build_object('step', p_step)], array[waits(p_for)], array[pawl.micros(p_due)], null, null, null) w
 $$;
 create function finish (p_id bigint, p_token bigint, p_outcome text, p_result jsonb)
   returns table (verdict text, version bigint, state jsonb) language sql as $$
   select w.verdict, w.version, w.state
-  from pawl.process_write(array[p_id], array[p_token], null, null, null, null, null, null, null, null, null, null, null, null, null,
-    array[p_outcome], array[p_result], null) w
+  from pawl.process_write(array[p_id], array[p_token], null, null, null, null, null, null, null, null, null, null, null, array[p_outcome], array[p_result], null) w
 $$;
 
 -- The same start twice is one process; another state is a refusal.
@@ -38,18 +40,18 @@ select pawl.start('order', p_domain => 'bad domain');
 create temp table a as select * from claim_all('shop');
 select r.* from a, record(a.id, a.token, 'reserve', '{"r": 1}', '{"reserved": true}') r;
 select r.* from a, record(a.id, a.token, 'reserve', '{"r": 2}', '{"reserved": false}') r; -- the same again: its answer was lost
-select name, attempt, result, error from pawl.process_step order by id, name;
+select step, attempt, result, error from pawl.process_step order by id, step;
 select state, version from pawl.process order by id;
 -- Not under another token.
 select r.* from a, record(a.id, a.token + 1, 'ship', '1') r;
-select count(*) from pawl.process_step where name = 'ship';
+select count(*) from pawl.process_step where step = 'ship';
 -- A patch that was computed from an earlier state is refused, and says from where to continue.
 select r.* from a, record(a.id, a.token, 'count', '1', '{"count": 1}', 1) r;
 select r.* from a, record(a.id, a.token, 'count', '1', '{"count": 1}', 2) r;
 select r.* from a, record(a.id, a.token, 'count', '1', '{"count": 1}', 2) r;
 -- A state that would grow beyond its limit.
 select r.verdict from a, record(a.id, a.token, 'huge', '1', jsonb_build_object('x', repeat('x', 1100000))) r;
-select count(*) from pawl.process_step where name = 'huge';
+select count(*) from pawl.process_step where step = 'huge';
 
 -- Suspended: the lease ends, nothing is queued. A response resumes it once; the same key again does not.
 select s.* from a, suspend(a.id, a.token, 'paid', '{"payment": 1}', pawl.now() + interval '1 hour') s;
@@ -128,9 +130,9 @@ create temp table l as select * from claim_all('shop');
 select r.verdict from l, record(l.id, l.token, 'two', '2') r;
 select r.verdict from l, finish(l.id, l.token, 'fail', null) r;
 select verdict, is_new, decision, operator from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null, 'two', '018f0000-0000-7000-8000-0000000000aa');
-select count(*) filter (where name = 'two') as kept, count(*) filter (where name like 'two:gone%') as aside from pawl.process_step where id in (select id from f);
+select count(*) filter (where step = 'two' and aside = 0) as kept, count(*) filter (where step = 'two' and aside > 0) as aside from pawl.process_step where id in (select id from f);
 select verdict, is_new from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null, 'two', '018f0000-0000-7000-8000-0000000000bb');
-select name from pawl.process_step where id in (select id from f);
+select pawl.record_text(step, item, undo, kind, aside) from pawl.process_step where id in (select id from f);
 select details ->> 'from' as step, jsonb_path_query_array(details, '$.deleted[*].name') as deleted from pawl.event where details ? 'from';
 select verdict, is_new, operator from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null);
 create temp table g as select * from claim_all('shop');
@@ -139,6 +141,7 @@ select verdict from pawl.process_compensate('{018f0000-0000-7000-8000-0000000000
 create temp table h as select * from claim_all('shop');
 select count(*) from h;
 select s.verdict from h, suspend(h.id, h.token, 'rest', null, pawl.now() + interval '1 hour') s;
-select w.verdict, w.is_canceled from h, pawl.process_write(array[h.id], array[h.token], null, null, null, null, null, null, null, null, '{compensating}', null, null, null, null, null, null, null) w;
+select w.verdict, w.is_canceled from h, pawl.process_write(array[h.id], array[h.token], null, null, null, null, null, '{compensating}', null, null,
+    null, null, null, null, null, null) w;
 select s.verdict from h, suspend(h.id, h.token, 'rest', null, pawl.now() + interval '1 hour') s;
 select pawl.process_show('018f0000-0000-7000-8000-000000000010') ->> 'status' as status;

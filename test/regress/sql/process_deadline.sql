@@ -14,17 +14,18 @@ create function claim_one () returns table (id bigint, token bigint) language sq
 $$;
 create function record (p_id bigint, p_token bigint, p_step text) returns text language sql as $$
   select w.verdict || case when w.is_canceled then ' canceled' else '' end
-  from pawl.process_write(array[p_id], array[p_token], array[p_step], '{1}', null, '{1}', null, null, null, null, null, null, null, null, null,
-    null, null, null) w
+  from pawl.process_write(array[p_id], array[p_token], array[jsonb_build_object('step', p_step)], '{1}', null, null, null, null, null, null, null,
+    null, null, null, null, null) w
 $$;
 create function suspend (p_id bigint, p_token bigint) returns text language sql as $$
   select w.verdict
-  from pawl.process_write(array[p_id], array[p_token], '{w:begun}', '{1}', null, '{1}', null, null, null, null, null, '{WAITING_FOR_ASYNC}', '{w}',
-    array['{"go": 1}'::jsonb], array[pawl.micros(pawl.now() + interval '1 day')], null, null, null) w
+  from pawl.process_write(array[p_id], array[p_token], '{"{\"step\": \"w\", \"kind\": \"begin\"}"}', '{1}', null, null, null, null, null,
+    '{WAITING_FOR_ASYNC}', '{"{\"step\": \"w\"}"}', array['[{"kind": "signal", "name": "go", "count": 1}]'::jsonb],
+    array[pawl.micros(pawl.now() + interval '1 day')], null, null, null) w
 $$;
 create function complete (p_id bigint, p_token bigint) returns text language sql as $$
   select w.verdict
-  from pawl.process_write(array[p_id], array[p_token], '{last}', '{1}', null, '{1}', null, null, null, null, null, null, null, null, null,
+  from pawl.process_write(array[p_id], array[p_token], '{"{\"step\": \"last\"}"}', '{1}', null, null, null, null, null, null, null, null, null,
     '{complete}', '{"\"done\""}', null) w
 $$;
 create function due () returns bigint language sql as $$
@@ -158,8 +159,8 @@ select status, events from shown where process = '45';
 -- In the troubleshooting queue, canceled, or compensated before: nothing happens.
 select start(51, 'fail');
 create temp table n1 as select * from claim_one();
-select w.verdict from n1, pawl.process_write(array[n1.id], array[n1.token], null, null, null, null, null, null, null, null, null, null, null, null, null, '{fail}',
-  null, '{"broken"}') w;
+select w.verdict from n1, pawl.process_write(array[n1.id], array[n1.token], null, null, null, null, null, null, null, null, null, null, null,
+    '{fail}', null, '{"broken"}') w;
 select start(52, 'fail');
 create temp table n2 as select * from claim_one();
 select record(id, token, 'one') from n2;
@@ -176,9 +177,10 @@ select pawl.start('parent', '{}', process(61), 'shop') is not null as started;
 create temp table p1 as select * from claim_one();
 select record(id, token, 'one') from p1;
 select s.refusal from p1, pawl.send_items(false, 'process:kids', '{kid}', '{"{}"}', array[process(62)], null, null, '{10}',
-  array['response:' || p1.id || '/$reply.kid'], null, null, null, p_attached => '{"60000 ms, fail"}') s;
-select w.verdict from p1, pawl.process_write(array[p1.id], array[p1.token], null, null, null, null, null, null, null, null, null, '{WAITING_FOR_REPLY}', '{kid}',
-  array['{"$reply.kid": 1}'::jsonb], array[pawl.micros(pawl.now() + interval '1 day')], null, null, null) w;
+  array[format('response:{"process": %s, "step": "kid"}', p1.id)], null, null, null, p_attached => '{"60000 ms, fail"}') s;
+select w.verdict from p1, pawl.process_write(array[p1.id], array[p1.token], null, null, null, null, null, null, null, '{WAITING_FOR_REPLY}',
+    '{"{\"step\": \"kid\"}"}', array['[{"kind": "reply", "name": "kid", "count": 1}]'::jsonb],
+    array[pawl.micros(pawl.now() + interval '1 day')], null, null, null) w;
 select pass();
 select * from shown where process between '61' and '62' order by 1;
 select r.payload ->> 'status' as status, r.payload ->> 'error' as error from pawl.process_response r where r.id = number(61);

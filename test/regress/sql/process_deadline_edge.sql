@@ -10,7 +10,7 @@ create function start (p_number integer, p_action text) returns boolean language
 $$;
 create function complete (p_id bigint, p_token bigint) returns text language sql as $$
   select w.verdict
-  from pawl.process_write(array[p_id], array[p_token], '{last}', '{1}', null, '{1}', null, null, null, null, null, null, null, null, null,
+  from pawl.process_write(array[p_id], array[p_token], '{"{\"step\": \"last\"}"}', '{1}', null, null, null, null, null, null, null, null, null,
     '{complete}', '{"\"done\""}', null) w
 $$;
 create view shown as

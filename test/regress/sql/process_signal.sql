@@ -13,8 +13,10 @@ select count(pawl.start('order', '{}', number(4), 'yard'));
 select w.verdict
 from (select array_agg(c.id order by c.id) as ids, array_agg(c.token order by c.id) as tokens
       from pawl.claim(pawl.domain_find('process:shop'), 3, 60000, array_fill(0::bigint, array[10]), null, 'w') c) l,
-     pawl.process_write(l.ids, l.tokens, null, null, null, null, null, null, null, null, null, '{WAITING_FOR_ASYNC,WAITING_FOR_ASYNC,NULL}', '{paid,paid,NULL}',
-       '{"{\"payment\": 1}","{\"payment\": 3}",NULL}', array_fill(pawl.micros(pawl.now() + interval '1 hour'), array[3]), '{NULL,NULL,complete}', null, null) w
+     pawl.process_write(l.ids, l.tokens, null, null, null, null, null, null, null, '{WAITING_FOR_ASYNC,WAITING_FOR_ASYNC,NULL}',
+    '{"{\"step\": \"paid\"}","{\"step\": \"paid\"}",NULL}', '{"[{\"kind\": \"signal\", \"name\": \"payment\",
+    \"count\": 1}]","[{\"kind\": \"signal\", \"name\": \"payment\", \"count\": 3}]",NULL}',
+    array_fill(pawl.micros(pawl.now() + interval '1 hour'), array[3]), '{NULL,NULL,complete}', null, null) w
 order by w.ord;
 
 -- One resumes, two of three do not, the same key again is known or reused, one is late, one is unknown, one is in two domains.

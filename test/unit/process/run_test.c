@@ -25,18 +25,19 @@ static ErrorCode program_body(Run *run, Job *job, const LoadedProcess *loaded, v
                               Error *reterr)
 {
     Program           *program = context;
+    ResponseOf         go      = response_signal("go");
     const char *const *payloads;
 
     (void)job;
     (void)loaded;
     for (int i = 0; i < STEPS; i++) {
         RunVerdict verdict;
-        RunRecord  record = {.step = step_names[i], .result = "{\"done\": true}"};
+        RunRecord  record = {.id = record_of(step_names[i]), .result = "{\"done\": true}"};
 
-        if (run_result(run, step_names[i]))
+        if (run_result(run, record.id))
             continue;
-        if (program->waits && i == 1 && run_responses(run, "go", &payloads) == 0) {
-            run_wait(run, "second", WAIT_ASYNC, "go", 1, 0);
+        if (program->waits && i == 1 && run_responses(run, go, &payloads) == 0) {
+            run_wait(run, record_of("second"), WAIT_ASYNC, &go, 1, 0);
             ret_verdict->end = BODY_WAITS;
             return OK;
         }

@@ -1,0 +1,89 @@
+-- record.sql - records of steps: as the engine gives them, and as people read them.
+--
+-- A record has the columns of pawl.process_step. What gives it its place in a process is (step, item, undo, kind, aside, attempt). Its text, "ship[2]", is
+-- printed and never read: nothing is found by a part of it.
+
+-- A record as pawl.process_write takes it; absent members have the values that they have most often. Times are in microseconds since 1970.
+create or replace function pawl.record_read (p_record jsonb)
+  returns table (step text, item integer[], undo boolean, kind text, aside smallint, attempt smallint, verdict text, retry_at timestamptz,
+                 taken int4multirange, call integer, call_kind text, input_hash text, started_at timestamptz)
+  language sql stable
+as $$
+  select r.step, coalesce(r.item, '{}'), coalesce(r.undo, false), coalesce(r.kind, 'step'), coalesce(r.aside, 0::smallint),
+         coalesce(r.attempt, 1::smallint), r.verdict, timestamptz 'epoch' + r.retry_us * interval '1 us', r.taken, r.call, r.call_kind, r.input_hash,
+         timestamptz 'epoch' + r.started_us * interval '1 us'
+  from jsonb_to_record(p_record) r (
+    step text, item integer[], undo boolean, kind text, aside smallint, attempt smallint, verdict text, retry_us bigint, taken int4multirange,
+    call integer, call_kind text, input_hash text, started_us bigint)
+$$;
+
+-- Can all of these be read? Nulls can. The table's constraints say the rest.
+create or replace function pawl.records_are_valid (p_records jsonb[])
+  returns boolean
+  language plpgsql stable
+as $$
+declare
+  c_most constant timestamptz := '9999-12-31 23:59:59.999999+00';
+begin
+  return not exists (
+    select from unnest(p_records) u (record)
+    cross join lateral pawl.record_read(u.record) r
+    where u.record is not null
+      and (r.step <> '' and r.attempt between 0 and 32767 and r.aside >= 0 and coalesce(r.started_at, 'epoch') between 'epoch' and c_most
+           and coalesce(r.retry_at, 'epoch') between 'epoch' and c_most) is not true);
+exception when data_exception or invalid_parameter_value then
+  return false;
+end
+$$;
+
+-- Stable, not immutable, because array_to_string() is, so that it is inlined.
+-- "ship", "ship[2]", "~ship[2]" (its compensation); "ship[2]:done", "ship:gone1" (set aside by the first retry from a step).
+create or replace function pawl.record_text (p_step text, p_item integer[], p_undo boolean, p_kind text default 'step', p_aside integer default 0)
+  returns text
+  language sql stable
+as $$
+  select case when p_undo then '~' else '' end || p_step
+    || case when p_item = '{}' then '' else '[' || array_to_string(p_item, '][') || ']' end
+    || case when p_kind = 'step' then '' else ':' || p_kind end
+    || case when p_aside = 0 then '' else ':gone' || p_aside end
+$$;
+
+-- What a process waits for: signals of a name, replies to a step, or any response.
+create or replace function pawl.waits_read (p_waits jsonb)
+  returns table (kind text, name text, item integer[], undo boolean, aside integer, count bigint)
+  language sql stable
+as $$
+  select w.kind, coalesce(w.name, ''), coalesce(w.item, '{}'), coalesce(w.undo, false), coalesce(w.aside, 0), w.count
+  from jsonb_to_recordset(p_waits) w (kind text, name text, item integer[], undo boolean, aside integer, count bigint)
+$$;
+
+-- The same for people: {"approval": 2, "reply of ship[2]": 1}.
+create or replace function pawl.waits_shown (p_waits jsonb)
+  returns jsonb
+  language plpgsql stable
+as $$
+begin
+  return (
+    select jsonb_object_agg(
+      case w.kind when 'any' then '*' when 'signal' then w.name else 'reply of ' || pawl.record_text(w.name, w.item, w.undo, p_aside => w.aside) end, w.count)
+    from pawl.waits_read(p_waits) w);
+end
+$$;
+
+-- The record that gets the reply of a command, of "response:{...}"; nothing: it is no such target.
+create or replace function pawl.target_read (p_target text)
+  returns table (id bigint, step text, item integer[], undo boolean, aside smallint)
+  language plpgsql immutable
+as $$
+begin
+  if p_target not like 'response:{%' or p_target is null then
+    return;
+  end if;
+  return query
+    select r.process, r.step, coalesce(r.item, '{}'), coalesce(r.undo, false), coalesce(r.aside, 0::smallint)
+    from jsonb_to_record(substr(p_target, 10)::jsonb) r (process bigint, step text, item integer[], undo boolean, aside smallint)
+    where r.process > 0 and r.step <> '';
+exception when data_exception then
+  return;
+end
+$$;
