@@ -107,7 +107,7 @@ typedef struct {
     const char *
         order_key; /* commands of the domain with the same key run one at a time, in the order of sending; NULL: none */
 } PawlCommand;
-#define PAWL_PRIORITY_LOWEST (-1) /* priority 0; in PawlCommand 0 means the default */
+#define PAWL_PRIORITY_LOWEST (-1) /* priority 0; in PawlCommand and PawlStart 0 means the default */
 
 /* The verdict on one command. */
 typedef struct {
@@ -221,15 +221,22 @@ typedef struct {
     const char *state;      /* JSON object; NULL: {} */
     const char *process_id; /* UUID; started twice with the same id it is one process. NULL: a new one */
     const char *actor;      /* the caller's name in the audit; NULL: none */
-    /* How long from the start, such as "2h", or a time such as "2026-11-16T20:00:00Z"; NULL: that of its definition */
+    /* How long from when it is due, such as "2h", or a time such as "2026-11-16T20:00:00Z"; NULL: that of its
+     * definition */
     const char *deadline;
     /* "troubleshoot", "compensate" or "fail", when the deadline passes; NULL: that of its definition, without one "troubleshoot" */
     const char *on_deadline;
+    long long   delay_ms; /* it is due after this time; 0: now */
+    int         priority; /* 1 to 9, the highest first, or PAWL_PRIORITY_LOWEST; 0: 4 */
 } PawlStart;
 /* As pawl_send(): the id is in *ret_sent, and after PAWL_UNKNOWN the same start with this id is still one process. */
 PawlStatus pawl_process_start(Pawl *pawl, const PawlStart *start, int timeout_ms, PawlSent *ret_sent, PawlError *error);
 /* The same as part of a transaction: started if and only if it commits. */
 PawlStatus pawl_tx_process_start(PawlTx *tx, const PawlStart *start, PawlSent *ret_sent);
+/* Up to 10,000 at once, as pawl_send_many() and pawl_tx_send_many(). */
+PawlStatus pawl_process_start_many(Pawl *pawl, const PawlStart *starts, int count, int timeout_ms, PawlSent *ret_sent,
+                                   PawlError *error);
+PawlStatus pawl_tx_process_start_many(PawlTx *tx, const PawlStart *starts, int count, PawlSent *ret_sent);
 
 typedef struct {
     const char *process_id, *domain; /* domain NULL: the one that has it */

@@ -102,6 +102,7 @@ as $$
     ('pawl.least_age_set',      'admin'),
     -- processes
     ('pawl.start',              'sender'),
+    ('pawl.start_many',         'sender'),
     ('pawl.signal',             'sender'),
     ('pawl.signal_one',         'sender'),
     ('pawl.process_signal',     'sender'),

@@ -25,9 +25,10 @@ $$;
 
 -- ---- what a start gives ----
 
--- A deadline as a start gives it: "7200000 ms" from the start on, or "2026-11-16T20:00:00Z"; behind it may be the action: "7200000 ms, fail".
--- given: the same in one spelling. A null has nulls.
-create or replace function pawl.deadline_read (p_deadline text, p_now timestamptz, out given text, out at timestamptz, out action text)
+-- A deadline as a start gives it: "7200000 ms" from when the process is due (p_due), or "2026-11-16T20:00:00Z"; behind it
+-- may be the action: "7200000 ms, fail". given: the same in one spelling. A null has nulls.
+create or replace function pawl.deadline_read (
+  p_deadline text, p_due timestamptz, out given text, out at timestamptz, out action text)
   language plpgsql stable
   set datestyle = 'ISO'
 as $$
@@ -43,7 +44,7 @@ begin
     raise exception 'deadline must be from 1 to % ms or a time, got "%"', c_ms_max, left(p_deadline, 80) using errcode = 'QP001';
   end if;
   begin
-    at := coalesce(p_now + v_parts[1]::bigint * interval '1 ms', v_parts[2]::timestamptz);
+    at := coalesce(p_due + v_parts[1]::bigint * interval '1 ms', v_parts[2]::timestamptz);
   exception when datetime_field_overflow then
     raise exception 'deadline must be a time, got "%"', left(p_deadline, 80) using errcode = 'QP001';
   end;
@@ -114,7 +115,6 @@ create or replace function pawl.process_deadlines_set (p_made bigint[], p_ids uu
   set plan = keyed_cached
 as $$
 declare
-  v_now timestamptz := pawl.now();
   -- By id; of several items with one id the first one counts. Not a join of two lists, which would take the square of their length.
   v_given jsonb := (
     select jsonb_object_agg(u.id, u.deadline order by u.ord desc) from unnest(p_ids, p_deadlines) with ordinality u (id, deadline, ord));
@@ -124,7 +124,7 @@ begin
       deadline_action = coalesce(d.action, pawl.definition_deadline_action(p.definition_id))
   from unnest(p_made) m (id)
   cross join lateral (select c.command_id from pawl.command c where c.id = m.id limit 1) c
-  cross join lateral pawl.deadline_read(v_given ->> c.command_id::text, v_now) d
+  cross join lateral pawl.deadline_read(v_given ->> c.command_id::text, pawl.process_due(m.id)) d
   where p.id = m.id and d.at is not null;
 end
 $$;

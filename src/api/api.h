@@ -37,7 +37,7 @@ typedef struct Api {
     Sender        *sender;
     Ledger        *ledger;
     Leases        *leases;
-    LockCalls     *decisions, *batches; /* of apart.c; of batches of commands */
+    LockCalls     *decisions, *batches; /* of apart.c; of batches of commands and processes */
     LockCalls     *reports, *answers;   /* of processes in code; under an Idempotency-Key */
     Waker         *waker;
     Wake           wake; /* waker's */
@@ -73,8 +73,8 @@ RouteHandler api_process_retry_once_apart, api_process_cancel_once_apart, api_pr
 RouteHandler api_wallet_open_apart;
 
 RouteHandler api_rating_board, api_rating_history, api_rating_matches;
-RouteHandler api_process_define, api_process_versions, api_process_start, api_process_show, api_process_list,
-    api_process_signal;
+RouteHandler api_process_define, api_process_versions, api_process_start, api_process_batch, api_process_show,
+    api_process_list, api_process_signal;
 RouteHandler api_process_retry, api_process_cancel, api_process_complete;
 RouteHandler api_process_move, api_process_move_once;
 RouteHandler api_activation_claim, api_activation_report, api_activation_extend;

@@ -57,12 +57,137 @@ ErrorCode api_process_start(void *context, Request *request, Response *response,
     (void)response;
     TRY(api_body_read(request, &process_start_table, &given, reterr));
     TRY(api_key_take(request, "process_id", &given.process_id, reterr));
-    TRY(process_start_item(arena, given.type, given.state, given.process_id, given.domain, item, reterr));
-    TRY(process_start_deadline(arena, given.deadline, given.on_deadline, item, reterr));
-    item->actor    = request_principal(request);
+    TRY(process_start_request_item(arena, &given, request_principal(request), item, reterr));
     item->is_keyed = api_key_is_given(request);
     api_item_submit(context, request, item, start_end);
     return OK;
+}
+
+/* ---- start many ---- */
+
+typedef struct {
+    Once                       once; /* first: begin and write get its address */
+    Api                       *api;
+    const ProcessStartRequest *requests;
+    SendItem                  *items, **open; /* open: those without a verdict */
+    int                        count, open_count;
+    LockCall                   call;
+} Starts;
+
+/* Any other code is about the database or its schema, and not about this item. */
+static bool item_is_decided(const SendItem *item)
+{
+    return item->code == OK || item->code == ERR_KEY_REUSED || item->code == ERR_INVALID || item->code == ERR_LIMIT;
+}
+
+/* Each try sends the items that another transaction was sending, with the same ids. */
+static ErrorCode starts_run(LockCall *call, Error *reterr)
+{
+    Starts *starts = call->context;
+    int     busy   = 0;
+
+    send_each(starts->api->pool, call->deadline, /* nowait= */ true, starts->open, starts->open_count);
+    for (int i = 0; i < starts->open_count; i++) {
+        SendItem *item = starts->open[i];
+
+        if (!item->busy && !item_is_decided(item)) {
+            *reterr = item->error;
+            return item->code;
+        }
+        if (item->busy)
+            starts->open[busy++] = item;
+    }
+    starts->open_count = busy;
+    if (busy == 0)
+        return OK;
+    *reterr = starts->open[0]->error;
+    error_set_sqlstate(reterr, "55P03"); /* tried again, apart from other calls */
+    return reterr->code;
+}
+
+static void starts_begin(Once *once)
+{
+    Starts *starts = (Starts *)once;
+
+    lock_calls_submit(starts->api->batches, &starts->call);
+}
+
+static ErrorCode starts_write(Once *once, Response *response, Error *reterr)
+{
+    Starts *starts   = (Starts *)once;
+    bool    replayed = true;
+    Writer  writer;
+
+    if (starts->call.code != OK) {
+        *reterr = starts->call.error;
+        return starts->call.code;
+    }
+    for (int i = 0; i < starts->count; i++) {
+        const SendItem *item = &starts->items[i];
+
+        waker_notify_sent(starts->api->waker, item);
+        replayed &= item->code == OK && !item->is_new;
+        if (item->code == ERR_KEY_REUSED && !starts->requests[i].process_id) /* the id is that of the request's key */
+            return fail(reterr, ERR_KEY_REUSED, "items[%d]: %s", i, item->error.text);
+    }
+    response->status = 201;
+    if (replayed)
+        api_replayed_set(response);
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_array(&writer, "items");
+    for (int i = 0; i < starts->count; i++)
+        process_started_write(&writer, &starts->items[i]);
+    writer_end(&writer);
+    writer_end(&writer);
+    return OK;
+}
+
+/* Everything is checked before the first write. An item without an id gets it here, before the first try. */
+static ErrorCode starts_read(Request *request, Starts *starts, Error *reterr)
+{
+    Arena      *arena = request_arena(request);
+    const char *key   = NULL;
+
+    TRY(api_key_take(request, "process_id", &key, reterr));
+    for (int i = 0; i < starts->count; i++) {
+        SendItem *item = starts->open[i] = &starts->items[i];
+        char      id[UUID_TEXT_SIZE];
+
+        if (process_start_request_item(arena, &starts->requests[i], request_principal(request), item, reterr) != OK ||
+            send_check(item, reterr) != OK) {
+            error_prefix(reterr, "items[%d]", i);
+            return reterr->code;
+        }
+        uuid_new(id);
+        if (!item->command_id)
+            item->command_id = key ? api_key_derive(arena, key, i) : arena_text(arena, id);
+    }
+    return OK;
+}
+
+ErrorCode api_process_batch(void *context, Request *request, Response *response, Error *reterr)
+{
+    Arena              *arena  = request_arena(request);
+    Starts             *starts = arena_array(arena, Starts, 1);
+    ProcessBatchRequest given;
+
+    TRY(api_body_read(request, &process_batch_table, &given, reterr));
+    *starts = (Starts){
+        .once       = {.begin = starts_begin, .write = starts_write},
+        .api        = context,
+        .requests   = given.items.items,
+        .items      = arena_array(arena, SendItem, given.items.count),
+        .open       = arena_array(arena, SendItem *, given.items.count),
+        .count      = given.items.count,
+        .open_count = given.items.count
+    };
+    starts->call = (LockCall){.run      = starts_run,
+                              .deadline = request_deadline(request),
+                              .on_done  = api_once_done,
+                              .context  = starts};
+    TRY(starts_read(request, starts, reterr));
+    return api_once_submit(context, request, response, &starts->once, reterr);
 }
 
 /* ---- read ---- */

@@ -8,14 +8,18 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "bus/command.h"
 #include "bus/metric.h"
 #include "bus/send_internal.h"
+#include "pg/combiner_split.h"
+#include "pg/lock_calls.h"
 #include "pg/tx.h"
 #include "sql.h"
 
 #define PRIORITY_DEFAULT 4
 #define ATTEMPTS_DEFAULT 3
-#define SEND_ARGS        16  /* of sql_bus_send */
+#define SEND_ARGS        16 /* of sql_bus_send */
+#define EACH_ARENA_BYTES ((size_t)256 << 20)
 #define ITEM_BYTES       512 /* of the other fields, so that 8000 commands fit into a request's arena */
 
 #define SENT_COLUMNS(X, T)              \
@@ -314,6 +318,45 @@ ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **item
 
     TRY(items_choose(arena, items, count, &good, &count, reterr));
     return send_sorted(pool, deadline, arena, good, count, /* nowait= */ false, reterr);
+}
+
+typedef struct {
+    Pool *pool;
+    bool  nowait;
+} Each;
+
+/* Statuses are in the run's arena until they are constants. */
+static ErrorCode each_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+{
+    const Each               *each  = context;
+    scoped(arena_free) Arena *arena = arena_new(EACH_ARENA_BYTES);
+    SendItem                **list  = (SendItem **)items, **good;
+    int                       good_count;
+
+    TRY(items_choose(arena, list, count, &good, &good_count, reterr));
+    TRY(send_sorted(each->pool, deadline, arena, good, good_count, each->nowait, reterr));
+    for (int i = 0; i < count; i++)
+        list[i]->status = command_status_constant(list[i]->status);
+    return OK;
+}
+
+/* The verdict of an item whose transaction failed is void. */
+static void each_done(void *any, const Error *error)
+{
+    SendItem *item = any;
+
+    if (error->code == OK)
+        return;
+    item->code   = error->code;
+    item->error  = *error;
+    item->is_new = false;
+    item->status = NULL;
+    item->busy   = error_is_lock(error);
+}
+
+void send_each(Pool *pool, Deadline deadline, bool nowait, SendItem **items, int count)
+{
+    combiner_split(each_run, &(Each){pool, nowait}, (void **)items, count, deadline, each_done);
 }
 
 ErrorCode send_key_id(Pool *pool, Deadline deadline, Arena *arena, const char *key, const char **ret_id, Error *reterr)

@@ -80,10 +80,15 @@ must_check ErrorCode send_check(const SendItem *item, Error *reterr);
 
 /* All in one transaction; a verdict for each. Items may be of different domains and batches. What send_check() refuses is not
  * sent. The return value is about the transaction: when PostgreSQL cannot read one of the payloads (a number too large for
- * jsonb) none is sent; combiner_split() finds out which. ERR_LIMIT: too many, or too large for the arena. */
+ * jsonb) none is sent: see send_each(). ERR_LIMIT: too many, or too large for the arena. */
 must_check ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr);
 
-/* The same as part of a transaction. Each item has its command_id, because a transaction may be run again. */
+/* The same, but what PostgreSQL refuses is the verdict of its item alone: the others are sent without it, in transactions
+ * of their own. nowait: what another transaction is sending, or has locked, is not waited for, but busy. Statuses are
+ * constants. */
+void send_each(Pool *pool, Deadline deadline, bool nowait, SendItem **items, int count);
+
+/* send_many() as part of a transaction. Each item has its command_id, because a transaction may be run again. */
 must_check ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr);
 /* Into the metrics, when that transaction has committed; send_many() and sender_send() do so themselves. */
 void send_count(SendItem *const *items, int count);

@@ -94,10 +94,14 @@ static const CommandFlag process_start_flags[] = {
     {"--id",          "UUID",          "idempotency key: starting twice with the same id starts one process; default: generated"},
     {"--key",         "TEXT",          "the same with any text, such as order-17: it becomes the id, and counts in all domains" },
     {"--domain",      "D",             "the domain of its definition; default: \"process\""                                     },
-    {"--deadline",    "DURATION|TIME", "how long from the start, such as 2h, or a time; default: that of its definition"        },
+    {"--delay",       "TIME",          "do not begin it before this time has passed: 10s, 2h"                                   },
+    {"--priority",    "N",             "0 to 9, 9 is first; default: 4"                                                         },
+    {"--deadline",    "DURATION|TIME",
+     "how long from when it is due, such as 2h, or a time; default: that of its definition"                                     },
     {"--on-deadline", "ACTION",
      "fail, compensate or troubleshoot, when the deadline passes; default: that of its definition, or troubleshoot "
      "without one"                                                                                                              },
+    {"--lines",       NULL,            "one state per line of standard input, started in batches"                               },
     {NULL,            NULL,            NULL                                                                                     },
 };
 static const CommandFlag process_list_flags[] = {

@@ -67,6 +67,20 @@ must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **
 /* The id of the key that --key gives, into the item; the key of a text depends on the role of the session. ERR_USAGE: --id is another one. */
 must_check ErrorCode send_key_take(Call *call, const App *app, SendItem *item, Error *reterr);
 
+/* --delay and --priority, into the item. */
+must_check ErrorCode send_turn_take(const Call *call, SendItem *item, Error *reterr);
+
+/* Send one item like the model for each line of standard input, in batches; the line is its payload. word: what was
+ * done, such as "sent". check: of each payload; NULL: none beside send_check(). */
+typedef struct {
+    const SendItem *model;
+    const char     *word;
+    ErrorCode (*check)(const char *payload, Error *reterr);
+} SendLines;
+must_check ErrorCode send_lines(Call *call, App *app, const SendLines *lines, Error *reterr);
+/* ERR_USAGE: --lines beside a payload, an id or a key. count: arguments that are no payload. */
+must_check ErrorCode send_lines_check(Call *call, int count, Error *reterr);
+
 /* A payload given as an argument; "-" is standard input as a whole. NULL when it was not given. */
 must_check ErrorCode call_payload(Call *call, int index, const char **ret_text, Error *reterr);
 

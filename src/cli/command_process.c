@@ -39,33 +39,52 @@ static void type_warn(Call *call, const App *app)
                 type, domain);
 }
 
-ErrorCode command_process_start(Call *call, Error *reterr)
+static ErrorCode start_one(Call *call, SendItem *item, Error *reterr)
+{
+    scoped(app_close) App *app     = NULL;
+    SendItem              *items[] = {item};
+
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(send_key_take(call, app, item, reterr));
+    TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
+    if (item->code != OK) {
+        *reterr = item->error;
+        return item->code;
+    }
+    if (item->is_new)
+        wake_domains(app, item->domain);
+    if (call->json)
+        printf("{\"process_id\":\"%s\",\"created\":%s}\n", item->id, item->is_new ? "true" : "false");
+    else
+        printf("%s\n", item->id);
+    type_warn(call, app);
+    return OK;
+}
+
+static ErrorCode start_each_line(Call *call, const SendItem *model, Error *reterr)
 {
     scoped(app_close) App *app = NULL;
-    SendItem               item, *items[] = {&item};
-    const char            *id, *state;
+
+    TRY(send_lines_check(call, /* count= */ 1, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(send_lines(call, app, &(SendLines){.model = model, .word = "started", .check = process_state_check}, reterr));
+    type_warn(call, app);
+    return OK;
+}
+
+ErrorCode command_process_start(Call *call, Error *reterr)
+{
+    SendItem    item;
+    const char *id, *state;
 
     TRY(call_uuid(call, "--id", &id, reterr));
     TRY(call_payload(call, 1, &state, reterr));
     TRY(process_start_item(call->arena, call->arguments[0], state, id, call_flag(call, "--domain"), &item, reterr));
     TRY(process_start_deadline(call->arena, call_flag(call, "--deadline"), call_flag(call, "--on-deadline"), &item,
                                reterr));
+    TRY(send_turn_take(call, &item, reterr));
     item.actor = call_operator(call);
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(send_key_take(call, app, &item, reterr));
-    TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
-    if (item.code != OK) {
-        *reterr = item.error;
-        return item.code;
-    }
-    if (item.is_new)
-        wake_domains(app, item.domain);
-    if (call->json)
-        printf("{\"process_id\":\"%s\",\"created\":%s}\n", item.id, item.is_new ? "true" : "false");
-    else
-        printf("%s\n", item.id);
-    type_warn(call, app);
-    return OK;
+    return call_flag(call, "--lines") ? start_each_line(call, &item, reterr) : start_one(call, &item, reterr);
 }
 
 ErrorCode process_name_read(const Call *call, char *ret_id, ProcessName *ret_name, Error *reterr)

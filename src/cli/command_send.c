@@ -18,29 +18,35 @@
 #define LINES_BYTES ((size_t)4 << 20) /* the line that reaches it is the last one of its batch */
 #define OUTAGE_MS   500
 
+ErrorCode send_turn_take(const Call *call, SendItem *item, Error *reterr)
+{
+    int64_t priority;
+
+    TRY(call_duration(call, "--delay", 0, &item->delay_ms, reterr));
+    TRY(call_number("--priority", call_flag(call, "--priority"), 0, SEND_PRIORITY_MAX, SEND_DEFAULT, &priority,
+                    reterr));
+    item->priority = (int)priority;
+    return OK;
+}
+
 static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
 {
     const char *id, *batch;
-    int64_t     priority, attempts, delay_ms;
+    int64_t     attempts;
 
     TRY(call_uuid(call, "--id", &id, reterr));
     TRY(call_uuid(call, "--batch", &batch, reterr));
-    TRY(call_duration(call, "--delay", 0, &delay_ms, reterr));
-    TRY(call_number("--priority", call_flag(call, "--priority"), 0, SEND_PRIORITY_MAX, SEND_DEFAULT, &priority,
-                    reterr));
     TRY(call_number("--max-attempts", call_flag(call, "--max-attempts"), 1, SEND_ATTEMPTS_MAX, SEND_DEFAULT, &attempts,
                     reterr));
     *ret_item = (SendItem){.domain         = call->arguments[0],
                            .type           = call->arguments[1],
                            .command_id     = id,
-                           .delay_ms       = delay_ms,
-                           .priority       = (int)priority,
                            .max_attempts   = (int)attempts,
                            .reply_to       = call_flag(call, "--reply-to"),
                            .correlation_id = call_flag(call, "--correlation-id"),
                            .batch_id       = batch,
                            .order_key      = call_flag(call, "--order-key")};
-    return OK;
+    return send_turn_take(call, ret_item, reterr);
 }
 
 /* Best effort: without a notification workers find it when they poll. */
@@ -110,10 +116,10 @@ static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
 /* ---- one per line ---- */
 
 typedef struct {
-    const SendItem *model;
-    App            *app;
-    Progress        progress;
-    int64_t         sent, line;
+    const SendLines *given;
+    App             *app;
+    Progress         progress;
+    int64_t          sent, line;
 } Lines;
 
 static const char *id_make(Arena *arena)
@@ -122,6 +128,13 @@ static const char *id_make(Arena *arena)
 
     uuid_new(id);
     return id;
+}
+
+static ErrorCode line_check(const Lines *lines, const SendItem *item, Error *reterr)
+{
+    if (lines->given->check)
+        TRY(lines->given->check(item->payload, reterr));
+    return send_check(item, reterr);
 }
 
 /* Up to LINES_MAX lines or LINES_BYTES, each with its id; *ret_count 0: the end of the input. */
@@ -141,11 +154,11 @@ static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *r
         if (size == 0)
             continue;
         items[count]             = arena_array(arena, SendItem, 1);
-        *items[count]            = *lines->model;
+        *items[count]            = *lines->given->model;
         items[count]->command_id = id_make(arena);
         items[count]->payload    = arena_bytes(arena, text, (size_t)size);
-        code                     = strlen(items[count]->payload) == (size_t)size ? send_check(items[count], reterr)
-                                                                                 : fail(reterr, ERR_INVALID, "payload holds a NUL byte");
+        code = strlen(items[count]->payload) == (size_t)size ? line_check(lines, items[count], reterr)
+                                                             : fail(reterr, ERR_INVALID, "payload holds a NUL byte");
         if (code != OK)
             error_prefix(reterr, "line %lld", (long long)lines->line);
         count++;
@@ -184,32 +197,46 @@ static ErrorCode lines_send(Lines *lines, Error *reterr)
             return OK;
         TRY(lines_put(lines->app, items, count, reterr));
         lines->sent += count;
-        progress_show(&lines->progress, lines->sent, "sent");
+        progress_show(&lines->progress, lines->sent, lines->given->word);
         wake(lines->app, items, count);
     }
 }
 
-static ErrorCode send_lines(Call *call, const SendItem *model, Error *reterr)
+ErrorCode send_lines_check(Call *call, int count, Error *reterr)
 {
-    scoped(app_close) App *app   = NULL;
-    Lines                  lines = {.model = model};
-    ErrorCode              code;
-
     call->reads_input = true;
-    if (model->command_id || call_flag(call, "--key"))
-        return fail(reterr, ERR_USAGE, "%s names one command, --lines sends many",
-                    model->command_id ? "--id" : "--key");
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    lines.app = app;
-    domain_warn(call, app, model->domain);
+    if (call->count > count)
+        return fail(reterr, ERR_USAGE, "--lines reads payloads from standard input, not from arguments");
+    if (call_flag(call, "--id") || call_flag(call, "--key"))
+        return fail(reterr, ERR_USAGE, "%s names one, --lines sends many", call_flag(call, "--id") ? "--id" : "--key");
+    return OK;
+}
+
+ErrorCode send_lines(Call *call, App *app, const SendLines *given, Error *reterr)
+{
+    Lines     lines = {.given = given, .app = app};
+    ErrorCode code;
+
     progress_begin(&lines.progress);
     code = lines_send(&lines, reterr);
     progress_end(&lines.progress);
     if (code != OK)
-        error_prefix(reterr, "%lld sent", (long long)lines.sent);
+        error_prefix(reterr, "%lld %s", (long long)lines.sent, given->word);
+    else if (call->json)
+        printf("{\"%s\":%lld}\n", given->word, (long long)lines.sent);
     else
-        printf(call->json ? "{\"sent\":%lld}\n" : "%lld sent\n", (long long)lines.sent);
+        printf("%lld %s\n", (long long)lines.sent, given->word);
     return code;
+}
+
+static ErrorCode send_each_line(Call *call, const SendItem *model, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+
+    TRY(send_lines_check(call, /* count= */ 2, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    domain_warn(call, app, model->domain);
+    return send_lines(call, app, &(SendLines){.model = model, .word = "sent"}, reterr);
 }
 
 ErrorCode command_send(Call *call, Error *reterr)
@@ -218,9 +245,7 @@ ErrorCode command_send(Call *call, Error *reterr)
 
     TRY(item_read(call, &item, reterr));
     if (call_flag(call, "--lines"))
-        return call->count == 2
-                   ? send_lines(call, &item, reterr)
-                   : fail(reterr, ERR_USAGE, "--lines reads payloads from standard input, not from arguments");
+        return send_each_line(call, &item, reterr);
     TRY(call_payload(call, 2, &item.payload, reterr));
     return send_one(call, &item, reterr);
 }

@@ -70,7 +70,15 @@ SCOPED(Pawl, library_leave)
 /* ---- sending ---- */
 
 PawlStatus library_send(Pawl *pawl, SendItem item, int timeout_ms, PawlSent *ret_sent, PawlError *error);
+/* Items that have a code were refused before, and are not sent. */
+PawlStatus library_send_many(Pawl *pawl, SendItem *items, int count, Deadline deadline, PawlSent *ret_sent,
+                             PawlError *error);
 PawlStatus library_tx_send(PawlTx *tx, SendItem *items, int count, PawlSent *ret_sent);
+/* Before many are sent: list is no NULL, and count in range. noun: what messages call them. */
+must_check ErrorCode library_list_check(const char *noun, const void *list, int count, Error *reterr);
+PawlStatus library_list_refuse(ErrorCode code, const Error *why, int count, PawlSent *ret_sent, PawlError *error);
+/* From that of PawlCommand and PawlStart to that of SendItem. */
+int library_priority(int priority);
 
 /* ---- workers ---- */
 

@@ -21,7 +21,9 @@ static ErrorCode start_item(Arena *arena, const PawlStart *start, SendItem *ret_
     if (!start)
         return fail(reterr, ERR_INVALID, "start must be given, got NULL");
     TRY(process_start_item(arena, start->type, start->state, start->process_id, start->domain, ret_item, reterr));
-    ret_item->actor = start->actor;
+    ret_item->actor    = start->actor;
+    ret_item->delay_ms = start->delay_ms;
+    ret_item->priority = library_priority(start->priority);
     return process_start_deadline(arena, start->deadline, start->on_deadline, ret_item, reterr);
 }
 
@@ -56,6 +58,45 @@ PawlStatus pawl_tx_process_start(PawlTx *tx, const PawlStart *start, PawlSent *r
         return library_tx_send(tx, &item, 1, ret_sent);
     tx->code = code;
     return start_refuse(code, tx->why, ret_sent, tx->error);
+}
+
+/* What is wrong with a start is the verdict of its item. */
+static SendItem *start_items(Arena *arena, const PawlStart *starts, int count)
+{
+    SendItem *items = arena_array(arena, SendItem, count);
+
+    for (int i = 0; i < count; i++) {
+        Error     why  = {0};
+        ErrorCode code = start_item(arena, &starts[i], &items[i], &why);
+
+        if (code != OK)
+            items[i] = (SendItem){.code = code, .error = why};
+    }
+    return items;
+}
+
+PawlStatus pawl_process_start_many(Pawl *pawl, const PawlStart *starts, int count, int timeout_ms, PawlSent *ret_sent,
+                                   PawlError *error)
+{
+    Error                       why    = {0};
+    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
+    scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT * 8);
+    ErrorCode                   code   = inside ? library_list_check("starts", starts, count, &why) : why.code;
+
+    if (code != OK)
+        return library_list_refuse(code, &why, count, ret_sent, error);
+    return library_send_many(pawl, start_items(arena, starts, count), count, library_deadline(timeout_ms), ret_sent,
+                             error);
+}
+
+PawlStatus pawl_tx_process_start_many(PawlTx *tx, const PawlStart *starts, int count, PawlSent *ret_sent)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
+    ErrorCode                 code  = library_list_check("starts", starts, count, tx->why);
+
+    if (code != OK)
+        return library_list_refuse(tx->code = code, tx->why, count, ret_sent, tx->error);
+    return library_tx_send(tx, start_items(arena, starts, count), count, ret_sent);
 }
 
 static const char *verdict_constant(const char *verdict)

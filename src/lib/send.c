@@ -6,9 +6,15 @@
 #include "base/arena.h"
 #include "bus/command.h"
 #include "lib/library_internal.h"
-#include "pg/combiner_split.h"
 
 /* ---- from the caller's structs to the module's ---- */
+
+int library_priority(int priority)
+{
+    if (priority == 0)
+        return SEND_DEFAULT;
+    return priority == PAWL_PRIORITY_LOWEST ? 0 : priority;
+}
 
 static SendItem item_of(const PawlCommand *command)
 {
@@ -20,9 +26,7 @@ static SendItem item_of(const PawlCommand *command)
                       .payload        = command->payload,
                       .command_id     = command->command_id,
                       .delay_ms       = command->delay_ms,
-                      .priority       = command->priority == 0                      ? SEND_DEFAULT
-                                        : command->priority == PAWL_PRIORITY_LOWEST ? 0
-                                                                                    : command->priority,
+                      .priority       = library_priority(command->priority),
                       .max_attempts   = command->max_attempts == 0 ? SEND_DEFAULT : command->max_attempts,
                       .reply_to       = command->reply_to,
                       .correlation_id = command->correlation_id,
@@ -62,16 +66,16 @@ static const SendItem *items_answer(const SendItem *items, int count, PawlSent *
     return bad;
 }
 
-static ErrorCode list_check(const PawlCommand *commands, int count, Error *reterr)
+ErrorCode library_list_check(const char *noun, const void *list, int count, Error *reterr)
 {
-    if (!commands)
-        return fail(reterr, ERR_INVALID, "commands must be an array, got NULL");
+    if (!list)
+        return fail(reterr, ERR_INVALID, "%s must be an array, got NULL", noun);
     if (count < 1 || count > SEND_BATCH_MAX)
-        return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent in one call, got %d", SEND_BATCH_MAX, count);
+        return fail(reterr, ERR_LIMIT, "1 to %d %s can be sent in one call, got %d", SEND_BATCH_MAX, noun, count);
     return OK;
 }
 
-static PawlStatus list_refuse(ErrorCode code, const Error *why, int count, PawlSent *ret_sent, PawlError *error)
+PawlStatus library_list_refuse(ErrorCode code, const Error *why, int count, PawlSent *ret_sent, PawlError *error)
 {
     for (int i = 0; ret_sent && i < count; i++) {
         ret_sent[i] = (PawlSent){0};
@@ -104,35 +108,23 @@ PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, Paw
 
 /* ---- many ---- */
 
-/* Statuses are in the run's arena until they are constants. */
-static ErrorCode items_send(void *context, void **items, int count, Deadline deadline, Error *reterr)
+PawlStatus library_send_many(Pawl *pawl, SendItem *items, int count, Deadline deadline, PawlSent *ret_sent,
+                             PawlError *error)
 {
-    scoped(arena_free) Arena *arena = arena_new(LIBRARY_ARENA_BYTES);
-    SendItem                **list  = (SendItem **)items;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    SendItem                **good  = arena_array(arena, SendItem *, count);
+    const SendItem           *bad;
+    int                       good_count = 0;
 
-    TRY(send_many(context, deadline, arena, list, count, reterr));
     for (int i = 0; i < count; i++)
-        list[i]->status = command_status_constant(list[i]->status);
-    return OK;
-}
-
-static void item_sent(void *item, const Error *error)
-{
-    if (error->code != OK)
-        item_fail(item, error->code, error);
-}
-
-static SendItem *items_send_each(Pawl *pawl, const PawlCommand *commands, int count, Deadline deadline, Arena *arena)
-{
-    SendItem *items = arena_array(arena, SendItem, count);
-    void    **list  = arena_array(arena, void *, count);
-
-    for (int i = 0; i < count; i++) {
-        items[i] = item_of(&commands[i]);
-        list[i]  = &items[i];
-    }
-    combiner_split(items_send, pawl->pool, list, count, deadline, item_sent);
-    return items;
+        if (items[i].code == OK)
+            good[good_count++] = &items[i];
+    if (good_count > 0)
+        send_each(pawl->pool, deadline, /* nowait= */ false, good, good_count);
+    for (int i = 0; i < count; i++)
+        waker_notify_sent(pawl->waker, &items[i]);
+    bad = items_answer(items, count, ret_sent);
+    return library_answer(bad ? bad->code : OK, bad ? &bad->error : &(Error){0}, error);
 }
 
 PawlStatus pawl_send_many(Pawl *pawl, const PawlCommand *commands, int count, int timeout_ms, PawlSent *ret_sent,
@@ -141,16 +133,15 @@ PawlStatus pawl_send_many(Pawl *pawl, const PawlCommand *commands, int count, in
     Error                       why    = {0};
     scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
     scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
-    const SendItem             *items, *bad;
-    ErrorCode                   code = inside ? list_check(commands, count, &why) : why.code;
+    SendItem                   *items;
+    ErrorCode                   code = inside ? library_list_check("commands", commands, count, &why) : why.code;
 
     if (code != OK)
-        return list_refuse(code, &why, count, ret_sent, error);
-    items = items_send_each(pawl, commands, count, library_deadline(timeout_ms), arena);
+        return library_list_refuse(code, &why, count, ret_sent, error);
+    items = arena_array(arena, SendItem, count);
     for (int i = 0; i < count; i++)
-        waker_notify_sent(pawl->waker, &items[i]);
-    bad = items_answer(items, count, ret_sent);
-    return bad ? library_answer(bad->code, &bad->error, error) : library_answer(OK, &why, error);
+        items[i] = item_of(&commands[i]);
+    return library_send_many(pawl, items, count, library_deadline(timeout_ms), ret_sent, error);
 }
 
 /* ---- as part of a transaction ---- */
@@ -165,20 +156,22 @@ static const char *id_make(Arena *arena)
 
 static void items_send_in(const PawlTx *tx, SendItem *items, int count, Arena *arena)
 {
-    SendItem **list = arena_array(arena, SendItem *, count);
-    Error      why  = {0};
+    SendItem **good       = arena_array(arena, SendItem *, count);
+    int        good_count = 0;
+    Error      why        = {0};
     ErrorCode  code;
 
     for (int i = 0; i < count; i++) {
-        list[i] = &items[i];
+        if (items[i].code == OK)
+            good[good_count++] = &items[i];
         if (!items[i].command_id)
             items[i].command_id = id_make(arena);
     }
     code = library_check(tx->pawl, &why);
-    if (code == OK)
-        code = send_in(tx->tx, list, count, &why);
-    for (int i = 0; code != OK && i < count; i++)
-        item_fail(&items[i], code, &why);
+    if (code == OK && good_count > 0)
+        code = send_in(tx->tx, good, good_count, &why);
+    for (int i = 0; code != OK && i < good_count; i++)
+        item_fail(good[i], code, &why);
 }
 
 PawlStatus library_tx_send(PawlTx *tx, SendItem *items, int count, PawlSent *ret_sent)
@@ -201,10 +194,10 @@ PawlStatus pawl_tx_send_many(PawlTx *tx, const PawlCommand *commands, int count,
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     SendItem                 *items;
-    ErrorCode                 code = list_check(commands, count, tx->why);
+    ErrorCode                 code = library_list_check("commands", commands, count, tx->why);
 
     if (code != OK)
-        return list_refuse(tx->code = code, tx->why, count, ret_sent, tx->error);
+        return library_list_refuse(tx->code = code, tx->why, count, ret_sent, tx->error);
     items = arena_array(arena, SendItem, count);
     for (int i = 0; i < count; i++)
         items[i] = item_of(&commands[i]);

@@ -16,6 +16,12 @@ static const char *const process_sent_kinds[] = {"command", "process", NULL};
 static const AnswerField process_started_fields[] = {
     UUID("process_id"), TEXT("status", .words = sent_states, .help = "as accepted")};
 TABLE(process_started, "ProcessStarted");
+static const AnswerField process_started_item_fields[] = {
+    UUID("process_id"), TEXT("status", .optional = true, .words = sent_states, .help = "as accepted"),
+    TEXT("error", .optional = true, .help = "why it was refused")};
+static TABLE(process_started_item, "ProcessStartedItem");
+static const AnswerField process_started_batch_fields[] = {ROWS("items", process_started_item)};
+TABLE(process_started_batch, "ProcessStartedBatch");
 static const AnswerField process_defined_fields[] = {
     TEXT("domain"), TEXT("type"), I64("version"), I64("steps"), I64("compensations")};
 TABLE(process_defined, "ProcessDefined");

@@ -55,7 +55,7 @@ static bool domain_is_valid(const char *domain)
 }
 
 /* Valid JSON is an object if it begins like one. */
-static ErrorCode state_check(const char *state, Error *reterr)
+ErrorCode process_state_check(const char *state, Error *reterr)
 {
     if (!state)
         return OK;
@@ -87,7 +87,7 @@ ErrorCode process_start_item(Arena *arena, const char *type, const char *state, 
                     "give \"%.80s\"",
                     domain + strlen(PROCESS_DOMAIN_PREFIX));
     TRY(send_check_type("type", type, reterr));
-    TRY(state_check(state, reterr));
+    TRY(process_state_check(state, reterr));
     *ret_item = (SendItem){.domain       = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", domain),
                            .type         = type,
                            .payload      = state,

@@ -92,8 +92,11 @@ must_check ErrorCode process_version_source(Pool *pool, Deadline deadline, Arena
 /* process_id, domain and state may be NULL. ERR_INVALID, ERR_LIMIT name the field. */
 must_check ErrorCode process_start_item(Arena *arena, const char *type, const char *state, const char *process_id,
                                         const char *domain, SendItem *ret_item, Error *reterr);
-/* The deadline of such an item: how long from the start ("2h"), or a time (MOMENT_LENIENT of base/moment.h); on_deadline: a word of
- * failure_actions, what happens then. Both may be NULL: those of the definition. ERR_INVALID names the field. */
+/* ERR_INVALID, ERR_LIMIT: the payload of such an item is no state. NULL is {}. */
+must_check ErrorCode process_state_check(const char *state, Error *reterr);
+/* The deadline of such an item: how long from when it is due ("2h"), or a time (MOMENT_LENIENT of base/moment.h);
+ * on_deadline: a word of failure_actions, what happens then. Both may be NULL: those of the definition. ERR_INVALID names
+ * the field. */
 must_check ErrorCode process_start_deadline(Arena *arena, const char *deadline, const char *on_deadline, SendItem *item,
                                             Error *reterr);
 
@@ -149,10 +152,10 @@ typedef struct {
  * is known), LATE (it has ended; its state was patched). first: the verdict when the key was new.
  * expected: of STORED_UNEXPECTED, the names that waits take, separated by spaces; NULL: any.
  * wake: the domain of the bus whose workers should be woken; NULL: none. */
-#define PROCESS_SIGNALED_COLUMNS(X, T)   \
-    X(T, const char *, DB_TEXT, verdict) \
-    X(T, const char *, DB_TEXT, wake)    \
-    X(T, const char *, DB_TEXT, first)   \
+#define PROCESS_SIGNALED_COLUMNS(X, T)    \
+    X(T, const char *, DB_TEXT, verdict)  \
+    X(T, const char *, DB_TEXT, wake)     \
+    X(T, const char *, DB_TEXT, first)    \
     X(T, const char *, DB_TEXT, expected) \
     X(T, const char *, DB_TEXT, domain)
 typedef struct {

@@ -3,6 +3,7 @@
  */
 #include "process/process_fields.h"
 
+#include "base/problem.h"
 #include "bus/command.h"
 
 #define STEP_NAME_MAX 400
@@ -17,18 +18,47 @@ static const Field start_fields[] = {
     {"domain", FIELD_TEXT, offsetof(ProcessStartRequest, domain), .length_max = PROCESS_DOMAIN_MAX,
      .help = "of its definition; process when absent"},
     {"deadline", FIELD_TEXT, offsetof(ProcessStartRequest, deadline), .length_max = 60,
-     .help = "how long from the start, such as 2h, or a time; that of its definition when absent"},
+     .help = "how long from when it is due, such as 2h, or a time; that of its definition when absent"},
     {"on_deadline", FIELD_TEXT, offsetof(ProcessStartRequest, on_deadline), .words = failure_actions,
      .help = "what happens when the deadline passes; that of its definition when absent, without a definition "
              "troubleshoot"},
+    {"delay_s", FIELD_REAL, offsetof(ProcessStartRequest, delay_s), .min = 0, .max = SEND_DELAY_S_MAX,
+     .help = "it begins after this time"},
+    {"priority", FIELD_I64, offsetof(ProcessStartRequest, priority), .min = 0, .max = SEND_PRIORITY_MAX,
+     .is_set = offsetof(ProcessStartRequest, priority_given),
+     .help   = "9 is first, in each of its activations; 4 when absent"},
 };
 const FieldTable process_start_table = {"process", start_fields, COUNT(start_fields), sizeof(ProcessStartRequest)};
+
+static const Field batch_fields[] = {
+    {"items", FIELD_ROWS, offsetof(ProcessBatchRequest, items), .min = 1, .max = PROCESS_ITEMS_MAX,
+     .rows = &process_start_table, .required = true},
+};
+const FieldTable process_batch_table = {"process batch", batch_fields, COUNT(batch_fields),
+                                        sizeof(ProcessBatchRequest)};
+
+ErrorCode process_start_request_item(Arena *arena, const ProcessStartRequest *request, const char *actor,
+                                     SendItem *ret_item, Error *reterr)
+{
+    SendItem item;
+
+    TRY(process_start_item(arena, request->type, request->state, request->process_id, request->domain, &item, reterr));
+    TRY(process_start_deadline(arena, request->deadline, request->on_deadline, &item, reterr));
+    item.delay_ms = (int64_t)(request->delay_s * 1000);
+    item.priority = request->priority_given ? (int)request->priority : SEND_DEFAULT;
+    item.actor    = actor;
+    *ret_item     = item;
+    return OK;
+}
 
 void process_started_write(Writer *writer, const SendItem *item)
 {
     writer_object(writer, NULL);
     writer_text(writer, "process_id", item->id);
-    writer_text(writer, "status", "PENDING");
+    if (item->code == OK)
+        writer_text(writer, "status", "PENDING");
+    else
+        writer_text(writer, "error", problem_detail(&item->error));
     writer_end(writer);
 }
 

@@ -14,10 +14,23 @@
 
 typedef struct {
     const char *type, *state, *process_id, *domain, *deadline, *on_deadline;
+    double      delay_s;
+    int64_t     priority;
+    bool        priority_given;
 } ProcessStartRequest;
 extern const FieldTable process_start_table;
-/* A repeat writes the same bytes. */
+/* actor: as in SendItem. ERR_INVALID, ERR_LIMIT name the field. */
+must_check ErrorCode process_start_request_item(Arena *arena, const ProcessStartRequest *request, const char *actor,
+                                                SendItem *ret_item, Error *reterr);
+/* As an object: its id, and the status of every new process or why it was refused. A repeat writes the same bytes. */
 void process_started_write(Writer *writer, const SendItem *item);
+
+#define PROCESS_ITEMS_MAX 1000 /* starts in one request */
+
+typedef struct {
+    ReaderArray items; /* of ProcessStartRequest */
+} ProcessBatchRequest;
+extern const FieldTable process_batch_table;
 
 /* A repeat writes the same bytes: the first verdict is the status, and the present one is written only if with_verdict. */
 void process_signaled_write(Writer *writer, Arena *arena, const char *process_id, const ProcessSignal *signal,

@@ -3,6 +3,8 @@
  *
  *     library_process URL run DOMAIN [VARIANT]     run orders of the domain; VARIANT changes the function
  *     library_process URL start DOMAIN STATE ID [DEADLINE ACTION]    print the verdict: ID, is_new
+ *     library_process URL many DOMAIN DELAY_MS PRIORITY ID...        start them in one call, and again in a
+ *                                                                     transaction; print the verdicts
  *     library_process URL signal ID NAME JSON KEY  print the verdict
  *
  * CRASH_AT=N: kill it at the Nth point that it passes. EFFECTS: the file to which steps append a line. LEASE_MS: of its leases.
@@ -404,6 +406,48 @@ static PawlStatus start(Pawl *pawl, int argc, char **argv, PawlError *error)
     return status;
 }
 
+static void verdicts_print(const PawlSent *sent, int count)
+{
+    for (int i = 0; i < count; i++)
+        printf("%s %s\n", sent[i].id,
+               sent[i].error.status == PAWL_OK ? sent[i].is_new ? "new" : "known" : sent[i].error.text);
+}
+
+typedef struct {
+    const PawlStart *starts;
+    int              count;
+} Starts;
+
+static PawlStatus many_body(PawlTx *tx, void *context)
+{
+    const Starts *starts = context;
+    PawlSent      sent[9];
+    PawlStatus    status = pawl_tx_process_start_many(tx, starts->starts, starts->count, sent);
+
+    verdicts_print(sent, starts->count);
+    return status == PAWL_REFUSED ? PAWL_OK : status; /* a refusal does not abort it */
+}
+
+static PawlStatus many(Pawl *pawl, int argc, char **argv, PawlError *error)
+{
+    PawlStart  starts[9];
+    PawlSent   sent[9];
+    int        count = argc - 6 < 9 ? argc - 6 : 9;
+    PawlStatus status;
+
+    for (int i = 0; i < count; i++)
+        starts[i] = (PawlStart){.type       = argv[3],
+                                .domain     = argv[3],
+                                .process_id = argv[6 + i],
+                                .delay_ms   = atoll(argv[4]),
+                                .priority   = (int)atoll(argv[5])};
+    status = pawl_process_start_many(pawl, starts, count, 0, sent, error);
+    verdicts_print(sent, count);
+    if (status != PAWL_OK && status != PAWL_REFUSED)
+        return status;
+    return pawl_transaction(pawl, &(PawlTransaction){.name = "many"}, many_body, &(Starts){starts, count}, error);
+}
+
 static PawlStatus give(Pawl *pawl, char **argv, PawlError *error)
 {
     PawlSignal  response = {.process_id = argv[3], .name = argv[4], .payload = argv[5], .key = argv[6]};
@@ -428,6 +472,8 @@ int main(int argc, char **argv)
         status  = run(pawl, argv[3], &error);
     } else if (status == PAWL_OK && strcmp(argv[2], "start") == 0 && (argc == 6 || argc == 8)) {
         status = start(pawl, argc, argv, &error);
+    } else if (status == PAWL_OK && strcmp(argv[2], "many") == 0 && argc > 6) {
+        status = many(pawl, argc, argv, &error);
     } else if (status == PAWL_OK && argc == 7) {
         status = give(pawl, argv, &error);
     }

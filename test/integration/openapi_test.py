@@ -229,6 +229,8 @@ def tour_processes(tour, db):
 
 def tour_activations(tour):
     one = tour.ask("POST", "/v1/processes", {"type": "code", "domain": "yard"}).json["process_id"]
+    tour.ask("POST", "/v1/processes/batch", {"items": [{"type": "code", "domain": "yard", "process_id": one, "priority": 9},
+                                                       {"type": "later", "domain": "yard", "delay_s": 3600}]})
     tour.ask("POST", "/v1/processes/{id}/signals/{name}", {"a": 1}, id=one, name="say")
     domain = "/v1/process-domains/{domain}/"
     item, = tour.ask("POST", domain + "claim", {"types": ["code"], "wait_s": 60}, domain="yard").json["items"]

@@ -98,6 +98,7 @@ pawl.prune_audit         monitor
 pawl.least_age_set       admin
 
 pawl.start               sender
+pawl.start_many          sender
 pawl.signal              sender
 pawl.signal_one          sender
 pawl.process_signal      sender
