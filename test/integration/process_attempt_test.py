@@ -6,6 +6,7 @@ import os
 import tempfile
 import threading
 import time
+from datetime import datetime
 
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_cli import cli, define, lines, run, show, start, steps, wait_status
@@ -167,7 +168,10 @@ def a_program_that_cannot_be_started_is_postponed():
         process, shown = run(pawl, {"type": "busy", "on_failure": "fail", "steps": [{"name": "a", "exec": "echo 1", "retry": {"attempts": 1}}]}, "COMPLETED", "FAILED")
         assert shown["status"] == "COMPLETED", shown
         events = [(e["event"], (e["details"] or {}).get("delay_ms")) for e in shown["audit"]]
-        assert events.count(("RETRY_SCHEDULED", 1000)) == 3, events
+        # The audit has it once a minute. The next tries come a second later, then two, then four.
+        assert events.count(("RETRY_SCHEDULED", 1000)) == 1, events
+        at = {e["event"]: datetime.fromisoformat(e["at"].replace("Z", "+00:00")) for e in shown["audit"]}
+        assert (at["COMPLETED"] - at["RETRY_SCHEDULED"]).total_seconds() >= 1 + 2 + 4, shown["audit"]
 
 
 @test

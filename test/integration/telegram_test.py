@@ -666,7 +666,7 @@ def the_token_is_in_no_log_and_no_answer():
         wait_until(lambda: api.texts(api.chats[-1001]) == ["x"])
         api.__exit__()  # nothing listens any more
         put(db, api, -1001, ["y"], key="z")
-        wait_until(lambda: server.said("not reached"))
+        wait_until(lambda: server.said("cannot reach the server"))
         assert server.stop() == 0
         everything = "\n".join(server.stdout + server.stderr) + "\n".join(db.rows("select * from pawl.event"))
         assert "TEST-token" not in everything
@@ -700,7 +700,7 @@ def an_update_that_cannot_be_read_stops_no_other():
         wait_until(lambda: updates(db, "COMPLETED") == [(u["update_id"], "COMPLETED") for u in good])
         wait_until(lambda: api.pending == [], what="all are confirmed")
         assert metric(pawl, 'pawl_telegram_updates_total{outcome="malformed"}') == 4
-        assert pawl.server.said("cannot be read and is left out")
+        assert pawl.server.said("skipping an update that cannot be read")
         api.message(group, ann, "\0")  # the last one
         wait_until(lambda: api.pending == [], what="confirmed, without a good one behind it")
 
