@@ -3,7 +3,7 @@
  *
  * Each match is computed by the rules that its group had when it was registered, also in a replay: a change of
  * settings applies to later matches only. The formulas belong to the rules. What formula 1 computes never changes,
- * because stored matches say so: a better formula gets the next number, and groups move to it (ADR 38).
+ * because stored matches say so: a better formula gets the next number, and groups move to it (ADR 39).
  *
  * Under Glicko-2 a rating period is a day, or a match where there are several in a day: before a match the deviation
  * grows by the days since the player's match before, under either system. Elo uses no deviation and leaves it as it

@@ -23,7 +23,7 @@ static void apply(const Rules *rules, const RatingState before[2], const int32_t
 
 /* clang-format off */
 /* Matches are stored with these results. If a row here has to change, every such match that is stored disagrees with its replay:
- * give the new formula the next number instead (ADR 38), and leave these rows. */
+ * give the new formula the next number instead (ADR 39), and leave these rows. */
 TEST(rules_of_formula_1_never_change)
 {
     static const struct {
