@@ -326,8 +326,8 @@ def check_headers(files):
 
 
 def check_proofs(files):
-    """A test that docs/guarantees.md names exists: `breaker_*` stands for any of them."""
-    proofs = [file for file in files if file.path.as_posix().endswith("docs/guarantees.md")]
+    """A test that docs/guarantees-tests.md names exists: `breaker_*` stands for any of them."""
+    proofs = [file for file in files if file.path.as_posix().endswith("docs/guarantees-tests.md")]
     tests = "\n".join([file.path.as_posix() for file in files if "/test/" in f"/{file.path.as_posix()}"]
                       + [line for file in files if "/test/" in f"/{file.path.as_posix()}" for line in file.lines])
     for file in proofs:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """process_race - starts, responses, timeouts, patches and leases of one process that meet: each has one defined result.
 
-PAWL_TEST_FULL=1 runs the sizes that docs/guarantees.md names: 5,000 timeouts, 10,000 patches.
+PAWL_TEST_FULL=1 runs the sizes that docs/guarantees-tests.md names: 5,000 timeouts, 10,000 patches.
 """
 import json
 import os
