@@ -137,6 +137,9 @@ begin
   if (p_max >= 0) is not true then
     raise exception 'max must be from 0, got %', coalesce(p_max::text, 'null') using errcode = 'QP001';
   end if;
+  if not pawl.records_are_valid(p_records) then
+    raise exception 'records must be objects with a step, and an attempt from 0 to 32767' using errcode = 'QP001';
+  end if;
   return query
     with counted as materialized (
       select d.id, p.secret, p.phase <> 'forward' as is_compensating,

@@ -14,6 +14,22 @@ create or replace function wallet.clock_skew ()
   language sql immutable
 as $$ select interval '5 s' $$;
 
+-- How long the rest of the transaction waits for each lock; null: as before. Raises unless it is a time.
+create or replace function wallet.lock_limit (p_lock_ms integer)
+  returns void
+  language plpgsql
+as $$
+declare
+  v_limit text;
+begin
+  if p_lock_ms < 0 then
+    raise exception 'lock_ms must be from 0 to 2147483647, got %', p_lock_ms using errcode = 'QW001';
+  elsif p_lock_ms is not null then
+    v_limit := set_config('lock_timeout', p_lock_ms::text, true); -- an assignment starts no plan
+  end if;
+end
+$$;
+
 -- The last entry of a wallet, with the time of its transaction, unless that is after p_until. One statement, so that it is inlined.
 create or replace function wallet.last_entry (p_wallet bigint, p_until timestamptz)
   returns table (wallet_id bigint, version bigint, txn bigint, balance bigint, held bigint, floor bigint, frozen boolean, at timestamptz)

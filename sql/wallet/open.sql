@@ -122,10 +122,7 @@ declare
   v_made integer[];
   v_new boolean[];
 begin
-  if p_lock_ms is not null then
-    perform set_config('lock_timeout', p_lock_ms::text, true);
-  end if;
-  perform wallet.open_check(p_owners, p_assets, p_floors, p_metadata, p_txn_ids);
+  perform wallet.lock_limit(p_lock_ms), wallet.open_check(p_owners, p_assets, p_floors, p_metadata, p_txn_ids);
   -- Assets in the order of their codes, so that two callers with the same new ones cannot wait for each other.
   v_codes := array(select distinct coalesce(c, 'CREDIT') as c from unnest(coalesce(p_assets, array['CREDIT'])) c order by c);
   v_assets := array(select wallet.asset_id(c) from unnest(v_codes) with ordinality u (c, n) order by n);

@@ -176,11 +176,9 @@ create or replace function wallet.post (
     number bigint, at timestamptz)
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
 as $$
-declare
-  v_limit text;
 begin
   if p_lock_ms is not null then
-    v_limit := set_config('lock_timeout', p_lock_ms::text, true); -- an assignment starts no plan
+    perform wallet.lock_limit(p_lock_ms);
   end if;
   if p_skip_locked then
     return query select p.* from wallet.post_arrays(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests, p_atomic, true) p;

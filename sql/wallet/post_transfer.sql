@@ -28,7 +28,6 @@ create or replace function wallet.post_transfer (
 as $$
 declare
   v_asset text := coalesce(p_asset, 'CREDIT');
-  v_limit text;
   v_locked bigint[]; -- the two wallets by id: each its id, its asset, and 1 for the payer or 2 for the payee
   v_now timestamptz;
   v_payer record; -- the last entries
@@ -39,7 +38,7 @@ declare
   v_at timestamptz;
 begin
   if p_lock_ms is not null then
-    v_limit := set_config('lock_timeout', p_lock_ms::text, true);
+    perform wallet.lock_limit(p_lock_ms);
   end if;
   if wallet.is_transfer(p_txn_id, p_owner, p_amount, p_other, p_request) then
     -- The key is looked up before the locks, so that a repeat waits for none of them.
