@@ -1,4 +1,4 @@
-"""process.py - processes written in Python: step(), wait(), sleep(), command(), child(), replayed after a crash.
+"""process.py - processes written in Python: step(), wait(), sleep(), command(), child(), version(), replayed after a crash.
 
 A process is a function. It is called from its beginning in every activation, and its calls are matched with what is recorded: a step that has
 a record returns its result without running, the first one without a record runs, and its record is written before the next begins. A call
@@ -30,6 +30,7 @@ from datetime import datetime, timedelta, timezone
 
 
 ERROR_BYTES_MAX = 8192
+POSTPONED_S = 5.0  # a process whose change this program does not know yet
 CANCELED = "canceled by an operator"
 DEADLINE = "the deadline of the process has passed"
 
@@ -107,7 +108,7 @@ class Run:
 
     def load(self, item):
         """What is known: by the claim, or because something came while the activation was about to be suspended."""
-        self.state, self.version = item["state"], item["version"]
+        self.state, self.state_version = item["state"], item["version"]
         self.secret = item["secret"] or ""
         self.now_at, self.now_mono = moment(item["now"]), time.monotonic()
         self.records_left = item["records_left"]
@@ -143,6 +144,7 @@ class Run:
         self.open, self.awaited = {step["step"] for step in item["open"] or []}, []
         self.number, self.used, self.is_compensating = 0, {}, False
         self.calls = {}  # the number of each call so far, by its name
+        self.versions = {}  # what version() has returned in this activation
         # A process that was canceled, or whose deadline passed, fails at the call at which it learned of it, also when it is replayed.
         self.phase = item["phase"]
 
@@ -151,6 +153,15 @@ class Run:
         return self.now_at + timedelta(seconds=time.monotonic() - self.now_mono)
 
     # ---- the calls ----
+
+    def version(self, change, newest):
+        """Which way this process goes where the function was changed: the version that is recorded; `newest`, an integer from 1, which is recorded, if no
+        later call is; else 0, the way before the change. The same change has the same answer. A process of a newer program is given back."""
+        if not isinstance(newest, int) or newest < 1:
+            raise Defect(f"version \"{change}\": newest must be an integer from 1, got {newest!r}")
+        if change not in self.versions:
+            self.versions[change] = self._version(change, newest)
+        return self.versions[change]
 
     def step(self, name, body, input=None, attempts=5, delay=1.0, factor=2.0, patch=None):
         """body(key) is called, with the same key in every attempt, and another one after `retry --from`. patch(result): an object that is merged into the state."""
@@ -194,7 +205,7 @@ class Run:
             return
         self._go_on()
         while self._report({"record": {"step": name, **mark}, "patch": body(self.state),
-                            "version": self.version})["verdict"] == "stale":
+                            "version": self.state_version})["verdict"] == "stale":
             pass
 
     def wait(self, name, count=1, timeout=None, step=None):
@@ -217,7 +228,7 @@ class Run:
         due = self._begin(step, timeout, mark)
         if due and self.now() >= due:
             # Written only if no response has come meanwhile: each changes the version of the state.
-            verdict = self._report({"record": {"step": step, "verdict": "timed_out", **mark}, "patch": {}, "version": self.version})
+            verdict = self._report({"record": {"step": step, "verdict": "timed_out", **mark}, "patch": {}, "version": self.state_version})
             if verdict["verdict"] == "stale":
                 self._suspend(step, until=self.now())  # a response: begin again with it
             return None
@@ -259,8 +270,31 @@ class Run:
 
     # ---- how they work ----
 
+    def _version(self, change, newest):
+        known = next((step for step in self.order.values() if step["step"] == change), None)
+        if known and known["call_kind"] != "version":
+            raise HistoryDiffers(f"step \"{change}\" was a {known['call_kind']} when it was recorded, and is a version now")
+        if known and known["result"] > newest:
+            self._postpone(f"change \"{change}\" of the process is version {known['result']}, and this worker knows versions up to {newest}")
+        if known:
+            return known["result"]
+        self._versions_pass()
+        if any(number >= self.number for number in self.order) or self._is_canceled():
+            return 0
+        mark = self._call(change, "version", None)
+        self._go_on()
+        self._report({"record": {"step": change, "result": newest, **mark}})
+        point("after a version")
+        return newest
+
+    def _versions_pass(self):
+        """A recorded version takes a number, and is found by its name: the other calls pass it over, also if the function does not ask for it any more."""
+        while self.order.get(self.number, {}).get("call_kind") == "version":
+            self.number += 1
+
     def _call(self, name, kind, input):
         """Match this call with what is recorded at its place. Returns what its records have of it."""
+        self._versions_pass()
         if name in self.calls:  # the record of that call would be taken for this one's
             raise Defect(f"step \"{name}\" is call {self.calls[name] + 1} and call {self.number + 1}: each call of a process must have a name of its own")
         self.calls[name] = self.number
@@ -279,8 +313,11 @@ class Run:
         """Before something that is not recorded yet: is there a reason to do no more?"""
         if self.stop.is_set():
             raise Suspended
-        if not self.is_compensating and (self.canceled or self.phase != "forward"):
+        if self._is_canceled():
             raise Refused(self.canceled or CANCELED)
+
+    def _is_canceled(self):
+        return not self.is_compensating and (self.canceled or self.phase != "forward")
 
     def _failures(self, name):
         """Those that count: an operator's retry resets the failures of the call that the process failed at, and no others."""
@@ -374,9 +411,14 @@ class Run:
             raise Suspended
         if verdict["verdict"] in ("refused", "too_large"):
             raise RuntimeError(verdict.get("error", verdict["verdict"]))
-        self.state, self.version = verdict.get("state", self.state), verdict.get("version", self.version)
+        self.state, self.state_version = verdict.get("state", self.state), verdict.get("version", self.state_version)
         self.records_left -= "record" in part
         return verdict
+
+    def _postpone(self, reason):
+        """Give the activation back, for another worker."""
+        self._report({"release": True, "delay_s": POSTPONED_S, "reason": reason[:200]})
+        raise Suspended
 
     def _suspend(self, step, responses=None, until=None, status="WAITING_FOR_ASYNC", **parts):
         wait = {"step": step, "status": status}
@@ -459,7 +501,7 @@ class Worker:
         """How the process ends."""
         try:
             result = self.functions[run.type](run)
-            left = [number for number in run.order if number >= run.number]
+            left = [number for number, step in run.order.items() if number >= run.number and step["call_kind"] != "version"]
             if left:
                 raise HistoryDiffers(f"the function ended before step \"{run.order[min(left)]['step']}\", which is recorded")
             if run.is_compensating:

@@ -326,6 +326,10 @@ PawlFlow pawl_run_child(PawlRun *run, const PawlCall *call, const char **ret_res
 /* Recorded when it is called first: the database's time in milliseconds since 1970, a random number. */
 PawlFlow pawl_run_time(PawlRun *run, const char *name, long long *ret_ms);
 PawlFlow pawl_run_random(PawlRun *run, const char *name, unsigned long long *ret_number);
+/* Which way a process goes where its function was changed, so that processes that wait meanwhile go on: the version that is recorded; newest, an integer
+ * from 1, which is recorded, if the process has no record of a later call; else 0, the way before the change. The same change again has the same
+ * answer. If a newer program has recorded a greater version, this worker gives the process back, for one that knows it. */
+PawlFlow pawl_run_version(PawlRun *run, const char *change, int newest, int *ret_version);
 /* Merge a JSON object into the state, once. uses_state: it was computed from pawl_run_state(); if that has changed since, nothing is
  * written and the function is called again. */
 PawlFlow pawl_run_patch(PawlRun *run, const char *name, const char *patch, bool uses_state);

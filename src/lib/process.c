@@ -408,6 +408,18 @@ PawlFlow pawl_run_random(PawlRun *run, const char *name, unsigned long long *ret
     return flow;
 }
 
+PawlFlow pawl_run_version(PawlRun *run, const char *change, int newest, int *ret_version)
+{
+    int      version = 0;
+    PawlFlow flow    = PAWL_FLOW_RETURN;
+
+    if (run_is_ours(run))
+        flow = flow_out(code_version(run->code, change, newest, &version));
+    if (ret_version)
+        *ret_version = version;
+    return flow;
+}
+
 PawlFlow pawl_run_patch(PawlRun *run, const char *name, const char *patch, bool uses_state)
 {
     if (!run_is_ours(run))

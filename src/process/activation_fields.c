@@ -17,6 +17,7 @@
 #define RESPONSES_MAX   100
 #define COUNT_MAX       1000000
 #define RETRY_S_MAX     86400
+#define RELEASE_S_MAX   3600
 
 /* ---- claim ---- */
 
@@ -197,8 +198,9 @@ static const FieldTable end_table = {"process end", end_fields, COUNT(end_fields
 
 static const char *const phases[] = {"compensating", "compensated", NULL};
 typedef struct {
-    const char *process_id, *record, *patch, *phase, *send, *wait, *end;
+    const char *process_id, *record, *patch, *phase, *send, *wait, *end, *reason;
     int64_t     lease, version;
+    double      delay_s;
     bool        release;
 } ActivationReport;
 static const Field report_row_fields[] = {
@@ -217,6 +219,10 @@ static const Field report_row_fields[] = {
     {"end", FIELD_OBJECT, offsetof(ActivationReport, end), .rows = &end_table, .help = "end the process"},
     {"release", FIELD_BOOL, offsetof(ActivationReport, release),
      .help = "give the activation back, to be claimed again; no attempt counts"},
+    {"delay_s", FIELD_REAL, offsetof(ActivationReport, delay_s), .min = 0, .max = RELEASE_S_MAX,
+     .help = "with release: not to be claimed sooner; 0 when absent"},
+    {"reason", FIELD_TEXT, offsetof(ActivationReport, reason), .min = 1, .length_max = 200,
+     .help = "with release and delay_s: why, for the audit"},
 };
 static const FieldTable report_row_table = {"report", report_row_fields, COUNT(report_row_fields),
                                             sizeof(ActivationReport)};
@@ -337,9 +343,11 @@ static ErrorCode end_read(const ActivationReport *row, Arena *arena, ProcessWrit
 static ErrorCode report_read(const ActivationReport *row, Arena *arena, ProcessReport *report, Error *reterr)
 {
     *report = (ProcessReport){
-        .process_id = row->process_id,
-        .write      = {.token = row->lease, .patch = row->patch, .version = row->version, .phase = row->phase},
-        .is_release = row->release
+        .process_id     = row->process_id,
+        .write          = {.token = row->lease, .patch = row->patch, .version = row->version, .phase = row->phase},
+        .is_release     = row->release,
+        .release_ms     = (int64_t)(row->delay_s * 1000),
+        .release_reason = row->reason
     };
     TRY(record_read(row, arena, report, reterr));
     TRY(send_read(row, arena, report, reterr));

@@ -160,6 +160,13 @@ static int named_position(const CodeRun *code, const char *name)
     return low;
 }
 
+const StepRecord *code_recorded(const CodeRun *code, const char *name)
+{
+    int at = named_position(code, name);
+
+    return at < code->named_count && strcmp(code->named[at]->id.step, name) == 0 ? code->named[at] : NULL;
+}
+
 /* A name that was recorded under another number is called in another order. */
 static bool call_is_elsewhere(CodeRun *code, const CodeCall *call, int number)
 {
@@ -200,23 +207,25 @@ static bool call_is_repeated(CodeRun *code, const char *name, int number)
     return false;
 }
 
+bool code_name_check(CodeRun *code, const char *name)
+{
+    if (name_is_valid(name))
+        return true;
+    code_defect(code,
+                "name of a call must be 1 to %d letters, digits, \"_\", \".\" or \"-\", beginning with a letter or "
+                "digit, got \"%.80s\"",
+                CODE_NAME_MAX, name ? name : "");
+    return false;
+}
+
 bool code_call_begin(CodeRun *code, const char *name, const char *kind, const char *const *input, CodeCall *ret_call)
 {
-    int number = code->number;
+    int number = code_versions_pass(code, code->number);
 
-    if (code->is_over)
+    if (code->is_over || !code_name_check(code, name) || call_is_repeated(code, name, number))
         return false;
-    if (!name_is_valid(name)) {
-        code_defect(code,
-                    "name of a call must be 1 to %d letters, digits, \"_\", \".\" or \"-\", beginning with a letter or "
-                    "digit, got \"%.80s\"",
-                    CODE_NAME_MAX, name ? name : "");
-        return false;
-    }
-    if (call_is_repeated(code, name, number))
-        return false;
-    code->number++;
-    *ret_call = (CodeCall){.name = name, .kind = kind, .number = number};
+    code->number = number + 1;
+    *ret_call    = (CodeCall){.name = name, .kind = kind, .number = number};
     input_hash(input, ret_call->hash);
     return !call_differs(code, ret_call, number) && !call_is_elsewhere(code, ret_call, number);
 }
@@ -227,11 +236,16 @@ static bool code_must_end(CodeRun *code)
     return run_must_end(code->run) || arena_used(code->job->arena) > FUNCTION_BYTES_MAX;
 }
 
+bool code_is_canceled(CodeRun *code)
+{
+    return !code->is_compensating && (run_is_canceled(code->run) || strcmp(run_phase(code->run), "forward") != 0);
+}
+
 CodeFlow code_go_on(CodeRun *code)
 {
     if (code_must_end(code))
         return code_over(code);
-    if (!code->is_compensating && (run_is_canceled(code->run) || strcmp(run_phase(code->run), "forward") != 0))
+    if (code_is_canceled(code))
         return code_failed(code, /* is_rejected= */ true, run_cancel_text(code->run));
     return CODE_NEXT;
 }
@@ -338,7 +352,7 @@ static void marks_fill(CodeRun *code)
 static void history_end_check(CodeRun *code)
 {
     for (int i = code->number; i < code->marked_count; i++)
-        if (code->marked[i]) {
+        if (code->marked[i] && code_versions_pass(code, i) == i) {
             code_defect(code, "the history differs: the function ended before step \"%s\", which is recorded",
                         code->marked[i]->id.step);
             return;

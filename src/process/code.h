@@ -12,7 +12,8 @@
  *   1. While the function makes the calls that are recorded, with their inputs, nothing is run twice.
  *   2. When a call differs from the record with its number, nothing is run or written any more in this activation, and the process goes to
  *      troubleshooting with the name of the first step that differs. So does a function that ends before its last record.
- *   3. A process that was canceled, or whose deadline has passed and that is to be compensated, fails at its first call that has no record, also in
+ *   3. The record of a version takes a number, and all other calls pass it over: the history of a function that does not ask for it is the same.
+ *   4. A process that was canceled, or whose deadline has passed and that is to be compensated, fails at its first call that has no record, also in
  *      each later replay, until compensating() is called.
  * Threads: a CodeRun belongs to the thread that runs the function. Ownership: what calls return lives until the function returns.
  */
@@ -91,6 +92,10 @@ CodeFlow code_send(CodeRun *code, const char *name, bool is_child, const char *d
 /* The time in microseconds since 1970, and a random number; the same in each replay. */
 CodeFlow code_time(CodeRun *code, const char *name, int64_t *ret_us);
 CodeFlow code_random(CodeRun *code, const char *name, uint64_t *ret_number);
+/* Which way the process goes where its function was changed: the version that is recorded; newest (from 1), which is recorded, if no later call is; else
+ * 0, the way before the change, and nothing is recorded. The same for each call in an activation. CODE_RETURN also for a recorded version above newest: the
+ * activation is postponed, because another worker has a newer program. */
+CodeFlow code_version(CodeRun *code, const char *change, int newest, int *ret_version);
 /* Merge an object into the state, once. uses_state: it was computed from code_state(); if that has changed the function is called again. */
 CodeFlow code_patch(CodeRun *code, const char *name, const char *patch, bool uses_state);
 /* What follows undoes what was done; the process ends as COMPENSATED. */

@@ -1,6 +1,6 @@
 /*
  * code_internal.h - what the files of code.h share: code.c matches calls with records and ends activations, code_step.c has steps, code_wait.c
- * waits, sleeps and values, code_send.c commands and children.
+ * waits, sleeps and values, code_send.c commands and children, code_version.c versions.
  */
 #ifndef PROCESS_CODE_INTERNAL_H
 #define PROCESS_CODE_INTERNAL_H
@@ -19,6 +19,8 @@ typedef struct CodeCalled {
     int                number;
 } CodeCalled;
 
+typedef struct CodeVersion CodeVersion;
+
 struct CodeRun {
     const CodeProgram *program;
     Run               *run;
@@ -29,6 +31,7 @@ struct CodeRun {
     int                named_count;
     CodeCalled        *called[CODE_BUCKETS]; /* the calls so far, by a hash of their names */
     int                number;               /* of the next call */
+    CodeVersion       *versions;             /* that this activation has asked for */
     bool               is_over;              /* do nothing more: waits, a defect, an error, a lost lease */
     bool               is_compensating;
     bool               is_rejected; /* the last failure was a business refusal */
@@ -73,8 +76,16 @@ CodeFlow code_broken(CodeRun *code, ErrorCode reason, const Error *error);
 CodeFlow code_failed(CodeRun *code, bool is_rejected, const char *error);
 /* The input of a call: texts that are hashed as if they were one. */
 #define CODE_INPUT(...) ((const char *const[]){__VA_ARGS__, NULL})
+/* May a call have this name? false: return CODE_RETURN. */
+bool code_name_check(CodeRun *code, const char *name);
+/* The call of this name that is recorded; NULL: none. */
+const StepRecord *code_recorded(const CodeRun *code, const char *name);
+/* The number of the first call from this one on that is not recorded as a version. */
+int code_versions_pass(const CodeRun *code, int number);
 /* Match a call with its record. input: CODE_INPUT(). false: return CODE_RETURN. */
 bool code_call_begin(CodeRun *code, const char *name, const char *kind, const char *const *input, CodeCall *ret_call);
+/* Is the process canceled, so that its calls that have no record fail? */
+bool code_is_canceled(CodeRun *code);
 /* Before something that has no record yet: is there a reason to do no more? CODE_NEXT: there is none. The memory of this activation may be one. */
 CodeFlow code_go_on(CodeRun *code);
 CodeFlow code_record(CodeRun *code, const RunRecord *record);

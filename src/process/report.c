@@ -81,6 +81,10 @@ ErrorCode process_report_check(const ProcessReport *report, Error *reterr)
         return fail(reterr, ERR_INVALID, "version needs a patch: it is that of the state the patch was computed from");
     if (write->record.result && write->record.error)
         return fail(reterr, ERR_INVALID, "record must have a result or an error, not both");
+    if (report->release_ms && !report->is_release)
+        return fail(reterr, ERR_INVALID, "delay_s belongs to release");
+    if (report->release_reason && !report->release_ms)
+        return fail(reterr, ERR_INVALID, "reason belongs to release with a delay_s");
     if ((write->wait != NULL) + (write->end != NULL) + report->is_release > 1)
         return fail(reterr, ERR_INVALID, "at most one of wait, end and release can be given");
     return OK;
@@ -259,10 +263,18 @@ static ErrorCode reports_release(Reporting *reporting, Deadline deadline, Proces
 {
     ClaimedCommand *list  = arena_array(reporting->arena, ClaimedCommand, count);
     int             given = 0;
+    bool            settled;
 
-    for (int i = 0; i < count; i++)
-        if (reports[i]->is_release && reports[i]->code == OK && is_written(reports[i]))
-            list[given++] = (ClaimedCommand){.id = reports[i]->write.id, .token = reports[i]->write.token};
+    for (int i = 0; i < count; i++) {
+        if (!reports[i]->is_release || reports[i]->code != OK || !is_written(reports[i]))
+            continue;
+        list[given] = (ClaimedCommand){.id = reports[i]->write.id, .token = reports[i]->write.token};
+        if (reports[i]->release_ms)
+            TRY(lease_postpone(reporting->pool, deadline, reporting->arena, &list[given], reports[i]->release_ms,
+                               reports[i]->release_reason, &settled, reterr));
+        else
+            given++;
+    }
     if (given == 0)
         return OK;
     TRY(lease_release(reporting->pool, deadline, reporting->arena, list, given, reterr));

@@ -8,7 +8,7 @@
  *     record and patch     the record of a step that ended; its patch of the state
  *     send                 a command or child process; its outcome comes as the response of the kind reply
  *     wait | end           suspension or end, after what is above; at most one of them
- *     is_release           give the activation back: it is queued, and no attempt counts
+ *     is_release           give the activation back: it is queued, now or after a delay, and no attempt counts
  *
  * Threads: any. Ownership: reports are borrowed; what is returned lives in the arena.
  */
@@ -35,6 +35,8 @@ typedef struct {
     int         send_attempt;
     bool        is_child;
     bool        is_release;
+    int64_t     release_ms;     /* with is_release: queued after this time; 0: now */
+    const char *release_reason; /* with release_ms: for the audit; NULL: none */
     /* The verdict is in `write`. WRITE_MET: `loaded` is what is known now, to begin again with. */
     const LoadedProcess *loaded;
     const char          *state; /* the present one, for WRITE_STALE and after a patch; NULL: not known */

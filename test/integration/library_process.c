@@ -293,6 +293,60 @@ static PawlFlow heavy_run(PawlRun *run)
     return PAWL_FLOW_NEXT;
 }
 
+/* Labels the parcel, which it did not always do: "changed-0" is the function before the change, "changed-gone" the one without its code. */
+static PawlFlow changed_go(PawlRun *run)
+{
+    PawlStep ship   = {.name = "ship", .body = plain};
+    int      newest = is("changed-gone") ? 0 : variant[strlen("changed-")] - '0', version = is("changed-gone"), again;
+
+    PAWL_FLOW(pawl_run_wait(run, &(PawlWait){.name = "go"}, NULL));
+    point();
+    if (newest > 0) {
+        PAWL_FLOW(pawl_run_version(run, "label", newest, &version));
+        point();
+        PAWL_FLOW(pawl_run_version(run, "label", newest, &again));
+        if (again != version)
+            abort();
+    }
+    if (version > 0)
+        PAWL_FLOW(
+            pawl_run_step(run, &(PawlStep){.name = "print", .input = version == 1 ? "1" : "2", .body = plain}, NULL));
+    point();
+    PAWL_FLOW(pawl_run_wait(run, &(PawlWait){.name = "end"}, NULL));
+    point();
+    PAWL_FLOW(pawl_run_step(run, &ship, NULL));
+    return pawl_run_wait(run, &(PawlWait){.name = "received"}, NULL);
+}
+
+static PawlFlow changed(PawlRun *run)
+{
+    PawlStep pack = {.name = "pack", .body = plain}, unpack = {.name = "unpack", .body = plain};
+    PawlFlow flow;
+
+    PAWL_FLOW(pawl_run_step(run, &pack, NULL));
+    flow = changed_go(run);
+    if (flow != PAWL_FLOW_FAILED)
+        return flow;
+    PAWL_FLOW(pawl_run_compensating(run));
+    point();
+    PAWL_FLOW(pawl_run_step(run, &unpack, NULL));
+    point();
+    return PAWL_FLOW_NEXT;
+}
+
+/* Asks for a version as the last thing that it does, or not any more. */
+static PawlFlow ending(PawlRun *run)
+{
+    int version;
+
+    PAWL_FLOW(pawl_run_step(run, &(PawlStep){.name = "pack", .body = plain}, NULL));
+    if (is("ending-gone"))
+        return PAWL_FLOW_NEXT;
+    PAWL_FLOW(pawl_run_version(run, "label", is("ending-0") ? 0 : 1, &version));
+    point();
+    return PAWL_FLOW_NEXT;
+}
+
 static PawlFlow order(PawlRun *run, void *context)
 {
     const char        *stock;
@@ -310,6 +364,10 @@ static PawlFlow order(PawlRun *run, void *context)
         return payout(run);
     if (strncmp(variant, "large-", 6) == 0)
         return large_run(run);
+    if (strncmp(variant, "changed-", 8) == 0)
+        return changed(run);
+    if (strncmp(variant, "ending-", 7) == 0)
+        return ending(run);
     if (is("heavy"))
         return heavy_run(run);
     if (is("asleep"))

@@ -496,4 +496,127 @@ def the_example_in_c_runs_an_order():
         assert program.stop() == 0, program.stderr
 
 
+def signaled(shop, name):
+    assert shop.pawl_library("signal", shop.id, name, "{}", name)[0] == 0
+
+
+def waiting(shop, *names, variant="changed-0"):
+    """A process of this program that has got these signals and waits for the next one."""
+    shop.start().run(variant)
+    for name in names:
+        signaled(shop, name)
+    following = {(): "go", ("go",): "end", ("go", "end"): "received"}[names]
+    wait_until(lambda: shop.show()["waits_for"] == {following: 1}, what=f"{shop.domain} waits for {following}")
+    assert shop.program.stop() == 0, shop.program.stderr
+    return shop
+
+
+def names_of(shown):
+    return [s["name"] for s in shown["steps"]]
+
+
+@test
+def a_change_with_a_version_sends_no_process_in_c_to_troubleshooting():
+    old, new = ["pack", "go", "end", "ship", "received"], ["pack", "go", "label", "print", "end", "ship", "received"]
+    with Site() as site:
+        before, at, after = waiting(site.shop("before")), waiting(site.shop("at"), "go"), waiting(site.shop("after"), "go", "end")
+        for shop, names, expected in ((before, ("go", "end", "received"), new), (at, ("end", "received"), old), (after, ("received",), old)):
+            shop.run("changed-1")
+            for name in names:
+                signaled(shop, name)
+            shown = shop.wait("COMPLETED", "WAITING_FOR_TSQ")
+            assert (shown["status"], names_of(shown)) == ("COMPLETED", expected), shown
+            assert shop.program.stop() == 0, shop.program.stderr
+        rows = site.db.rows("select call, call_kind, result from pawl.process_step where step in ('label', 'print') order by call")
+        assert rows == ["2|version|1", "3|step|1"], rows
+
+
+@test
+def a_version_in_c_is_the_same_after_a_kill_at_each_point():
+    with Site() as site:
+        def order(number):
+            shop, killed = waiting(site.shop(f"kill{number}")), 0
+            shop.run("changed-1", crash_at=number)
+            for name in ("go", "end", "received"):
+                signaled(shop, name)
+
+            def step():
+                nonlocal killed
+                if not shop.program.is_running():
+                    assert not killed, shop.program.stderr
+                    killed = 1
+                    shop.run("changed-1")
+                if killed:
+                    shop.leases_end()
+                shown = shop.show()
+                return shown if shown["ended_at"] or shown["status"] == "WAITING_FOR_TSQ" else None
+
+            shown = wait_until(step, timeout=600, what=f"order {number} ended")
+            assert shop.program.stop() == 0, shop.program.stderr
+            assert (shown["status"], names_of(shown)) == ("COMPLETED", ["pack", "go", "label", "print", "end", "ship", "received"]), (number, shown)
+            return killed
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(order, range(1, 9))) >= 6
+
+
+@test
+def a_recorded_version_is_passed_over_when_its_code_is_deleted():
+    with Site() as site:
+        shop = waiting(site.shop("gone"), "go", variant="changed-1")
+        shop.run("changed-gone")
+        for name in ("end", "received"):
+            signaled(shop, name)
+        shown = shop.wait("COMPLETED", "WAITING_FOR_TSQ")
+        assert (shown["status"], names_of(shown)) == ("COMPLETED", ["pack", "go", "label", "print", "end", "ship", "received"]), shown
+        assert shop.program.stop() == 0, shop.program.stderr
+        last = site.shop("last").start()  # as the last record
+        last.run("ending-1", crash_at=3)
+        wait_until(lambda: not last.program.is_running(), what="it is killed")
+        assert names_of(last.show()) == ["pack", "label"]
+        last.run("ending-gone")
+        last.leases_end()
+        assert last.wait("COMPLETED", "WAITING_FOR_TSQ")["status"] == "COMPLETED", last.show()
+        assert last.program.stop() == 0, last.program.stderr
+        bad = site.shop("bad").start()
+        bad.run("ending-0")
+        assert bad.wait("WAITING_FOR_TSQ")["error"] == 'version "label": newest must be from 1, got 0'
+        assert bad.program.stop() == 0, bad.program.stderr
+
+
+@test
+def an_older_program_in_c_gives_a_process_of_a_newer_one_back():
+    with Site() as site:
+        shop = waiting(site.shop("newer"), "go", variant="changed-2")
+        shop.run("changed-1")
+        for name in ("end", "received"):
+            signaled(shop, name)
+        reason = 'change "label" of the process is version 2, and this worker knows versions up to 1'
+        shown = wait_until(lambda: (lambda s: s if reason in str(s["audit"]) else None)(shop.show()), what="it was given back")
+        assert shown["status"] in ("PENDING", "IN_PROGRESS"), shown
+        assert shop.program.stop() == 0, shop.program.stderr
+        shop.run("changed-2")
+        shown = shop.wait("COMPLETED", "WAITING_FOR_TSQ")
+        assert (shown["status"], names_of(shown)[2:4]) == ("COMPLETED", ["label", "print"]), shown
+        assert shop.program.stop() == 0, shop.program.stderr
+
+
+@test
+def a_canceled_process_in_c_records_no_version():
+    with Site() as site:
+        shop = waiting(site.shop("canceled"))
+        shop.run("changed-1", crash_at=1)  # behind the wait, before it asks
+        signaled(shop, "go")
+        wait_until(lambda: not shop.program.is_running(), what="it is killed")
+        assert site.pawl.run("process", "cancel", shop.id, "--compensate").code == 0
+        shop.run("changed-1", crash_at=9)  # after the effect of its compensation, before its record
+        shop.leases_end()
+        wait_until(lambda: not shop.program.is_running(), what="it is killed")
+        shop.run("changed-1")
+        shop.leases_end()
+        shown = shop.wait("COMPENSATED", "WAITING_FOR_TSQ")
+        assert (shown["status"], names_of(shown)) == ("COMPENSATED", ["pack", "go", "unpack"]), shown
+        assert shop.program.stop() == 0, shop.program.stderr
+
+
 main()
