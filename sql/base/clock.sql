@@ -12,3 +12,11 @@ create or replace function pawl.micros (p_at timestamptz)
   returns bigint
   language sql immutable parallel safe
 as $$ select (extract(epoch from p_at at time zone 'UTC') * 1000000)::bigint $$;
+
+-- As JSON has it.
+create or replace function pawl.iso (p_at timestamptz)
+  returns text
+  language sql immutable
+as $$
+  select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$$;

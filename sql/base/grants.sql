@@ -55,6 +55,7 @@ as $$
     ('pawl.handler_call',       'handler'),
     ('pawl.has_work',           'worker'),
     ('pawl.extend',             'worker'),
+    ('pawl.report_progress',    'worker'),
     ('pawl.release',            'worker'),
     ('pawl.postpone',           'worker'),
     ('pawl.settle',             'worker'),
@@ -120,6 +121,7 @@ as $$
     ('pawl.process_move',       'admin'),
     -- the bot
     ('pawl.telegram_lease',     'monitor'),
+    ('pawl.telegram_lease_release', 'monitor'),
     ('pawl.telegram_name',      'monitor'),
     ('pawl.telegram_prune',     'monitor'),
     ('pawl.bot_letter_keep', 'monitor'),
@@ -257,6 +259,7 @@ as $$
     ('pawl.order_handover',    '',                     'reader worker'),
     ('pawl.delayed',           '',                     'reader worker'),
     ('pawl.lease',             'token',                'reader worker'),
+    ('pawl.progress',          '',                     'reader'),
     ('pawl.tsq',               '',                     'reader'),
     ('pawl.outcome',           'token result',         'reader'),
     ('pawl.kept_key',          'payload_hash',         'reader'),

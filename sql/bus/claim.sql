@@ -180,10 +180,11 @@ $$;
 -- from 0 to 9, the position behind which the claim starts: claimers keep a cursor, so that claims do not read dead index entries
 -- before it. p_types: only these; NULL for all. Fewer than the limit when their payloads are large: what is leased must reach its
 -- worker, and a response too large for memory or for HTTP would cost each of them an attempt.
+-- progress: the last report of the attempts before; null: there is none.
 create or replace function pawl.claim (
   p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text)
   returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
-                 max_attempts smallint, priority smallint, pos bigint)
+                 max_attempts smallint, priority smallint, pos bigint, progress jsonb)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
@@ -221,9 +222,12 @@ begin
              p_lease_ms
       from taken t
     )
-    select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos
+    select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos, g.progress
     from taken t
     join pawl.command c on c.id = t.id
+    left join lateral ( -- read only for commands that have returned to the queue: the others have had no attempt
+      select pawl.progress_object(g.step, g.attempt, g.percent, g.text, g.at) as progress
+      from pawl.progress g where g.id = t.id and t.pos <> t.id limit 1) g on true
     order by t.priority desc, t.pos;
 end
 $$;

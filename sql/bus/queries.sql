@@ -34,7 +34,7 @@ select nullif(current_setting('pawl.wake', true), '') as wake from pawl.batch_se
 -- Lease up to $2 commands of domain number $1 for $3 ms, each priority behind its position in $4.
 -- $1 domain, $2 limit, $3 lease, $4 positions, $5 types or null, $6 worker
 select c.id, c.token, c.command_id, c.type, c.payload, c.attempt::integer as attempt,
-       c.max_attempts::integer as max_attempts, c.priority::integer as priority, c.pos
+       c.max_attempts::integer as max_attempts, c.priority::integer as priority, c.pos, c.progress
 from pawl.claim($1::integer, $2::integer, $3::integer, $4::bigint[], $5::text[], $6::text) c
 
 -- name: claim_isolate
@@ -270,6 +270,13 @@ select case when pawl.retention_ready() then pawl.prune_audit($1, make_interval(
 -- name: release
 -- Undo a claim: $1 ids, $2 tokens; how many leases ended
 select pawl.release($1::bigint[], $2::bigint[])::bigint as value
+
+-- name: report_progress
+-- The newest reports of handlers; a verdict for each, in order.
+-- $1 ids, $2 tokens, $3 percents as texts, $4 texts, $5 steps, null when no report has one
+select r.verdict
+from pawl.report_progress($1::bigint[], $2::bigint[], $3::text[]::integer[], $4::text[], $5::text[]) r
+order by r.ord
 
 -- name: reply_retry
 -- $1 the key of a dead letter of type "reply".

@@ -2,13 +2,6 @@
 -- Times are microseconds since 1970. Nothing is locked.
 -- Errors: QU001 an argument is out of range. QU005 several domains have a command of this id, and none was named.
 
-create or replace function pawl.iso (p_at timestamptz)
-  returns text
-  language sql immutable
-as $$
-  select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-$$;
-
 -- Why the last attempt failed, of a command that has not ended; the tables that it moves through do not have it.
 create or replace function pawl.command_error (p_id bigint)
   returns text
@@ -48,6 +41,7 @@ as $$
     'created_at', pawl.iso(c.created_at),
     'due_at', pawl.iso(coalesce(w.due, case when c.due_at > pawl.now() and o.id is null then c.due_at end)),
     'lease_until', pawl.iso(l.until),
+    'progress', pawl.progress_get(c.id),
     'ended_at', pawl.iso(o.ended_at),
     'audit', coalesce((
       select json_agg(json_build_object('event', a.event, 'at', pawl.iso(a.at), 'attempt', a.attempt, 'actor', a.actor,

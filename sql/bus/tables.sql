@@ -19,6 +19,8 @@
 --     order_turn          insert when a free key is taken, update per command with that key, delete when none is parked
 --     order_handover      insert and delete, rare
 --     lease_extension     insert and delete, rare
+--     progress            only of handlers that report: one row, updated at most about once a second while its handler
+--                         runs, heap-only, because what changes has no index; deleted by retention
 --     event               insert only; retention drops whole partitions
 --     kept_key, kept_audit    insert once by retention, deleted by retention
 --     reply_queue         insert once, updated by retention
@@ -154,6 +156,17 @@ create table pawl.lease_extension (
   until timestamptz not null,
   lease_ms integer
 );
+
+-- The newest report of a handler (bus/progress.sql). It stays when the attempt or the command ends.
+create table pawl.progress (
+  id bigint primary key, -- of the command
+  attempt smallint not null, -- that reported it
+  percent smallint,
+  text text,
+  step text, -- of a process, the step that reported it, as it is shown; null: it is of the command
+  at timestamptz not null,
+  constraint progress_percent_check check (percent between 0 and 100)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
 
 create table pawl.tsq (
   id bigint primary key,

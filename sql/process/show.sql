@@ -192,7 +192,7 @@ as $$
     'condition', case when w.id is not null and p.waits @> '[{"kind": "any"}]' then
       jsonb_path_query_first(d.source::jsonb, 'lax $.** ? (@.name == $step).wait.until', jsonb_build_object('step', p.step), true) end,
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
-    'worker', l.worker,
+    'worker', l.worker, 'progress', pawl.progress_get(p.id),
     'sent', coalesce((
       select jsonb_agg(jsonb_build_object('id', s.command_id, 'kind', case when s.name like 'process:%' then 'process' else 'command' end,
                          'domain', regexp_replace(s.name, '^process:', ''), 'type', s.type,

@@ -34,6 +34,22 @@ static void write_answer_type(Writer *writer, const char *type, bool nullable)
     writer_end(writer);
 }
 
+static void write_answer_object(Writer *writer, const AnswerField *field)
+{
+    if (!field->nullable) {
+        write_reference(writer, field->name, field->table->noun);
+        return;
+    }
+    writer_object(writer, field->name);
+    writer_array(writer, "oneOf");
+    write_reference(writer, NULL, field->table->noun);
+    writer_raw(writer, NULL, "{\"type\":\"null\"}");
+    writer_end(writer);
+    if (field->help)
+        writer_text(writer, "description", field->help);
+    writer_end(writer);
+}
+
 static void write_answer_field(Writer *writer, const AnswerField *field)
 {
     static const char *const types[] = {
@@ -41,7 +57,7 @@ static void write_answer_field(Writer *writer, const AnswerField *field)
         [ANSWER_TIME] = "string", [ANSWER_JSON] = NULL,      [ANSWER_ROWS] = "array"};
 
     if (field->type == ANSWER_OBJECT) {
-        write_reference(writer, field->name, field->table->noun);
+        write_answer_object(writer, field);
         return;
     }
     writer_object(writer, field->name);

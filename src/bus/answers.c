@@ -30,6 +30,11 @@ static const AnswerField event_fields[] = {
     TEXT("event"), TIME("at"), I64("attempt", .nullable = true), TEXT("actor", .nullable = true),
     JSON("details", .nullable = true)};
 TABLE(event, "CommandEvent");
+static const AnswerField progress_fields[] = {
+    TEXT("step", .nullable = true, .help = "of a process, the step that reported it"),
+    I64("attempt", .help = "that reported it: of the command, also for a process"), I64("percent", .nullable = true, .help = "0 to 100"),
+    TEXT("text", .nullable = true), TIME("at")};
+TABLE(progress, "Progress");
 static const AnswerField command_fields[] = {
     UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
     I64("max_attempts"), I64("priority"), JSON("payload", .nullable = true), JSON("result", .nullable = true),
@@ -39,7 +44,8 @@ static const AnswerField command_fields[] = {
     UUID("batch_id", .nullable = true), TEXT("order_key", .nullable = true),
     UUID("waits_for", .nullable = true, .help = "the command that has the order key for which this one waits"),
     TIME("created_at"), TIME("due_at", .nullable = true),
-    TIME("lease_until", .nullable = true), TIME("ended_at", .nullable = true), ROWS("audit", event)};
+    TIME("lease_until", .nullable = true), {"progress", ANSWER_OBJECT, .table = &answer_progress, .nullable = true, .help = "what its handler has reported last; null: nothing"},
+    TIME("ended_at", .nullable = true), ROWS("audit", event)};
 TABLE(command, "Command");
 static const AnswerField command_line_fields[] = {
     UUID("command_id", AT(Command, command_id)), TEXT("domain", AT(Command, domain)), TEXT("type", AT(Command, type)),
@@ -73,6 +79,7 @@ static const AnswerField claimed_item_fields[] = {
     UUID("command_id", AT(ClaimedCommand, command_id)), TEXT("type", AT(ClaimedCommand, type)),
     JSON("payload", AT(ClaimedCommand, payload), .nullable = true), I64("attempt", AT(ClaimedCommand, attempt)),
     I64("max_attempts", AT(ClaimedCommand, max_attempts)),
+    JSON("progress", AT(ClaimedCommand, progress), .nullable = true, .help = "what the attempts before reported last, as GET /v1/commands/{id} shows it; null: nothing"),
     I64("lease", AT(ClaimedCommand, token), .help = "the fencing token, a random integer below 2^53: settle and extend need it")};
 TABLE(claimed_item, "ClaimedCommand");
 static const AnswerField claimed_fields[] = {ROWS("items", claimed_item)};

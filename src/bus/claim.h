@@ -55,7 +55,8 @@
     X(T, int32_t, DB_I32, attempt)          \
     X(T, int32_t, DB_I32, max_attempts)     \
     X(T, int32_t, DB_I32, priority)         \
-    X(T, int64_t, DB_I64, pos)
+    X(T, int64_t, DB_I64, pos)              \
+    X(T, const char *, DB_JSONB, progress) /* that the attempts before have reported last; NULL: none */
 typedef struct {
     CLAIMED_COLUMNS(DB_FIELD, ClaimedCommand)
 } ClaimedCommand;

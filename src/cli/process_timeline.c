@@ -14,6 +14,7 @@
 #include "base/reader.h"
 #include "cli/moment.h"
 #include "cli/print.h"
+#include "cli/timeline.h"
 
 #define EVENT_INDENT    28 /* behind the time */
 #define ASIDE_NAMES_MAX 10
@@ -109,7 +110,7 @@ static const FieldTable aside_table = {"details", aside_fields, COUNT(aside_fiel
 typedef struct {
     const char *process_id, *domain, *type, *status, *state, *step, *created_at, *ended_at, *result, *error, *deadline,
         *on_deadline;
-    const char *waits_for, *condition, *continues_at, *worker;
+    const char *waits_for, *condition, *continues_at, *worker, *progress;
     int64_t     version, state_version;
     ReaderArray sent, steps, responses, audit;
 } ProcessDetail;
@@ -141,6 +142,7 @@ static const Field detail_fields[] = {
     TEXT_AT(condition),
     TEXT_AT(continues_at),
     TEXT_AT(worker),
+    JSON_AT(progress),
     {"sent", FIELD_ROWS, offsetof(ProcessDetail, sent), .rows = &sent_table},
     {"steps", FIELD_ROWS, offsetof(ProcessDetail, steps), .rows = &step_table},
     {"responses", FIELD_ROWS, offsetof(ProcessDetail, responses), .rows = &response_table},
@@ -352,7 +354,7 @@ static void waits_print(const ProcessDetail *detail, Arena *arena)
         print_line("waits for", detail->condition ? detail->condition : detail->waits_for);
 }
 
-static void head_print(const ProcessDetail *detail, Arena *arena)
+static ErrorCode head_print(const ProcessDetail *detail, Arena *arena, Error *reterr)
 {
     const char *version = detail->version ? arena_print(arena, ", version %" PRId64, detail->version) : "";
 
@@ -363,6 +365,7 @@ static void head_print(const ProcessDetail *detail, Arena *arena)
     waits_print(detail, arena);
     print_line("until", moment_short(arena, detail->continues_at));
     print_line("worker", detail->worker);
+    TRY(progress_print(detail->progress, arena, reterr));
     print_line("started", moment_short(arena, detail->created_at));
     print_line("deadline", detail->deadline ? arena_print(arena, "%s, then %s", moment_short(arena, detail->deadline),
                                                           detail->on_deadline)
@@ -371,6 +374,7 @@ static void head_print(const ProcessDetail *detail, Arena *arena)
     print_line("state", detail->state);
     print_line("result", detail->result);
     print_line("error", detail->error);
+    return OK;
 }
 
 ErrorCode process_timeline_print(const char *json, Arena *arena, Error *reterr)
@@ -381,7 +385,7 @@ ErrorCode process_timeline_print(const char *json, Arena *arena, Error *reterr)
 
     TRY(reader_object(json, strlen(json), &detail_table, arena, &detail, reterr));
     text_init(&text, NULL, TEXT_MAX_BODY);
-    head_print(&detail, arena);
+    TRY(head_print(&detail, arena, reterr));
     printf("\n");
     events_print(&timeline, &detail);
     return OK;

@@ -29,7 +29,7 @@ static const FieldTable event_table = {"event", event_fields, COUNT(event_fields
 typedef struct {
     const char *command_id, *domain, *type, *status, *payload, *result, *error, *reply_to, *reply_process_id,
         *reply_step, *correlation_id, *batch_id, *order_key, *waits_for;
-    const char *created_at, *due_at, *lease_until, *ended_at;
+    const char *created_at, *due_at, *lease_until, *ended_at, *progress;
     int64_t     attempts, max_attempts, priority;
     ReaderArray audit;
 } CommandDetail;
@@ -37,6 +37,10 @@ typedef struct {
 #define TEXT_AT(name)                                    \
     {                                                    \
         #name, FIELD_TEXT, offsetof(CommandDetail, name) \
+    }
+#define JSON_AT(name)                                    \
+    {                                                    \
+        #name, FIELD_JSON, offsetof(CommandDetail, name) \
     }
 static const Field detail_fields[] = {
     TEXT_AT(command_id),
@@ -46,8 +50,8 @@ static const Field detail_fields[] = {
     {"attempts", FIELD_I64, offsetof(CommandDetail, attempts)},
     {"max_attempts", FIELD_I64, offsetof(CommandDetail, max_attempts)},
     {"priority", FIELD_I64, offsetof(CommandDetail, priority)},
-    {"payload", FIELD_JSON, offsetof(CommandDetail, payload)},
-    {"result", FIELD_JSON, offsetof(CommandDetail, result)},
+    JSON_AT(payload),
+    JSON_AT(result),
     TEXT_AT(error),
     TEXT_AT(reply_to),
     TEXT_AT(reply_process_id),
@@ -60,6 +64,7 @@ static const Field detail_fields[] = {
     TEXT_AT(due_at),
     TEXT_AT(lease_until),
     TEXT_AT(ended_at),
+    JSON_AT(progress),
     {"audit", FIELD_ROWS, offsetof(CommandDetail, audit), .rows = &event_table},
 };
 static const FieldTable detail_table = {"command", detail_fields, COUNT(detail_fields), sizeof(CommandDetail)};
@@ -85,6 +90,44 @@ static void reply_line(const CommandDetail *detail, Arena *arena)
         print_line("reply to", detail->reply_to);
 }
 
+/* ---- progress ---- */
+
+typedef struct {
+    const char *step, *text, *at;
+    int64_t     attempt, percent;
+    bool        has_percent;
+} ProgressLine;
+
+static const Field progress_fields[] = {
+    {"step", FIELD_TEXT, offsetof(ProgressLine, step)},
+    {"attempt", FIELD_I64, offsetof(ProgressLine, attempt)},
+    {"percent", FIELD_I64, offsetof(ProgressLine, percent), .is_set = offsetof(ProgressLine, has_percent)},
+    {"text", FIELD_TEXT, offsetof(ProgressLine, text)},
+    {"at", FIELD_TEXT, offsetof(ProgressLine, at)},
+};
+static const FieldTable progress_table = {"progress", progress_fields, COUNT(progress_fields), sizeof(ProgressLine)};
+
+ErrorCode progress_print(const char *json, Arena *arena, Error *reterr)
+{
+    scoped_text Text line = {0};
+    ProgressLine     progress;
+
+    if (!json)
+        return OK;
+    TRY(reader_object(json, strlen(json), &progress_table, arena, &progress, reterr));
+    text_init(&line, NULL, TEXT_MAX_BODY);
+    if (progress.step)
+        text_print(&line, "%s: ", progress.step);
+    if (progress.has_percent)
+        text_print(&line, "%" PRId64 " %%%s", progress.percent, progress.text ? ", " : "");
+    text_print(&line, "%s (attempt %" PRId64 ", %s)", progress.text ? progress.text : "", progress.attempt,
+               moment_short(arena, progress.at));
+    print_line("progress", text_string(&line));
+    return OK;
+}
+
+/* ---- the whole ---- */
+
 ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
 {
     CommandDetail detail;
@@ -97,6 +140,7 @@ ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
                                      detail.attempts, detail.max_attempts, detail.priority));
     print_line("due", moment_short(arena, detail.due_at));
     print_line("leased until", moment_short(arena, detail.lease_until));
+    TRY(progress_print(detail.progress, arena, reterr));
     print_line("payload", detail.payload);
     print_line("result", detail.result);
     print_line("error", detail.error);

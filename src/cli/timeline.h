@@ -9,5 +9,7 @@
 
 /* json: as command_show() gives it. */
 must_check ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr);
+/* The line of what a handler or a step has reported; NULL: nothing, no line. */
+must_check ErrorCode progress_print(const char *json, Arena *arena, Error *reterr);
 
 #endif

@@ -49,6 +49,7 @@ pawl.claim_isolate       worker
 pawl.handler_is_safe     handler
 pawl.handler_call        handler
 pawl.extend              worker
+pawl.report_progress     worker
 pawl.release             worker
 pawl.postpone            worker
 pawl.settle              worker
@@ -116,6 +117,7 @@ pawl.process_compensate  sender
 pawl.process_move        admin
 
 pawl.telegram_lease      monitor
+pawl.telegram_lease_release monitor
 pawl.telegram_name       monitor
 pawl.telegram_prune      monitor
 pawl.bot_letter_keep monitor

@@ -56,7 +56,7 @@ TEST(claim_takes_only_the_types_asked_for)
     "alter function pawl.claim(integer, integer, integer, bigint[], text[], text) rename to claim_itself;"  \
     "create function pawl.claim(integer, integer, integer, a bigint[], text[], text) "                      \
     "returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint, " \
-    "max_attempts smallint, priority smallint, pos bigint) language plpgsql as $$ begin "                   \
+    "max_attempts smallint, priority smallint, pos bigint, progress jsonb) language plpgsql as $$ begin "   \
     "insert into public.began (after) values (a[5]); perform pg_sleep(0.02); "                              \
     "return query select * from pawl.claim_itself($1, $2, $3, $4, $5, $6); end $$"
 
