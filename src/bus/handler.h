@@ -13,7 +13,8 @@ extern Handler handler_noop;
 
 /*
  * Runs `/bin/sh -c PROGRAM` in a process group of its own. The payload is its standard input; PAWL_COMMAND_ID, PAWL_DOMAIN,
- * PAWL_TYPE, PAWL_ATTEMPT and PAWL_MAX_ATTEMPTS are in its environment.
+ * PAWL_TYPE, PAWL_ATTEMPT and PAWL_MAX_ATTEMPTS are in its environment. It may write progress (bus/progress.h) to the descriptor that
+ * PAWL_PROGRESS_FD names; PAWL_PROGRESS has what the attempts before reported last.
  *
  *     exit 0    complete; standard output is the result if it is JSON
  *     exit 65   business refusal        exit 70   permanent failure        any other end: to be tried again

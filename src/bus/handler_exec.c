@@ -31,6 +31,13 @@
 #define ENV_MAX      4096
 #define EXIT_POLL_MS 20
 
+/* Progress is read this often at most, so a program that writes nothing else costs little: it waits for its pipe. */
+#define PROGRESS_READ_MS  50
+#define PROGRESS_BYTES    16384
+#define PROGRESS_READS    8 /* when the program has ended: more than a pipe has */
+#define PROGRESS_FD       3
+#define PROGRESS_VARIABLE "PAWL_PROGRESS_FD=3"
+
 extern char **environ;
 
 typedef struct {
@@ -49,18 +56,22 @@ typedef enum { END_NORMAL, END_STOPPED, END_TOO_MUCH } EndReason;
 
 typedef struct {
     pid_t       pid;
-    int         input, output, errors; /* our ends; -1: closed */
-    int         exited;                /* pidfd; -1: none could be had */
-    int         stop;                  /* eventfd */
-    bool        stop_seen;             /* `stop` was written to */
-    bool        ended;                 /* the child has; it is not reaped yet */
-    bool        killed;                /* SIGKILL was sent to its group */
+    int         input, output, errors, progress; /* our ends; -1: closed */
+    int         exited;                          /* pidfd; -1: none could be had */
+    int         stop;                            /* eventfd */
+    bool        stop_seen;                       /* `stop` was written to */
+    bool        ended;                           /* the child has; it is not reaped yet */
+    bool        killed;                          /* SIGKILL was sent to its group */
     const char *unsent;
     size_t      unsent_size;
     Text        said;
     Tail        complaint;
     EndReason   why;
     Deadline    kill_at;
+
+    Job          *job;
+    ProgressLines lines;
+    Deadline      read_at; /* progress is read next */
 } Run;
 
 static void fd_close(int *fd)
@@ -86,11 +97,11 @@ static bool variable_is_secret(const char *variable)
 /* Ours, without what is secret, and with the command's own. */
 static char **environment_make(const Job *job)
 {
-    static const char *const names[] = {"PAWL_COMMAND_ID=", "PAWL_DOMAIN=", "PAWL_TYPE=", "PAWL_ATTEMPT=",
-                                        "PAWL_MAX_ATTEMPTS="};
+    static const char *const names[] = {"PAWL_COMMAND_ID=", "PAWL_DOMAIN=",       "PAWL_TYPE=",
+                                        "PAWL_ATTEMPT=",    "PAWL_MAX_ATTEMPTS=", "PAWL_PROGRESS="};
     Arena                   *arena   = job->arena;
     const ClaimedCommand    *command = job->command;
-    char                   **list    = arena_array(arena, char *, ENV_MAX + COUNT(names) + 1);
+    char                   **list    = arena_array(arena, char *, ENV_MAX + COUNT(names) + 2);
     size_t                   count   = 0;
 
     for (char **old = environ; *old && count < ENV_MAX; old++)
@@ -101,34 +112,43 @@ static char **environment_make(const Job *job)
     list[count++] = arena_print(arena, "%s%s", names[2], command->type);
     list[count++] = arena_print(arena, "%s%d", names[3], command->attempt);
     list[count++] = arena_print(arena, "%s%d", names[4], command->max_attempts);
+    if (command->progress)
+        list[count++] = arena_print(arena, "%s%s", names[5], command->progress);
+    list[count++] = arena_text(arena, PROGRESS_VARIABLE);
     return list;
 }
 
 /* The child's end of each pipe is closed on the way out; ours does not block. 0, or an errno. */
 static int run_start(Run *run, const char *program, char **environment)
 {
-    int pipes[3][2] = {
+    int pipes[4][2] = {
+        {-1, -1},
         {-1, -1},
         {-1, -1},
         {-1, -1}
     };
     int failed = 0;
 
-    for (int i = 0; i < 3 && !failed; i++)
+    for (int i = 0; i < (int)COUNT(pipes) && !failed; i++)
         failed = pipe2(pipes[i], O_CLOEXEC) ? errno : 0;
     if (!failed)
-        failed = shell_spawn(program, environment, (int[]){pipes[0][0], pipes[1][1], pipes[2][1]}, &run->pid);
+        failed = shell_spawn(program, environment,
+                             (int[]){pipes[0][0], pipes[1][1], pipes[2][1], [PROGRESS_FD] = pipes[3][1]}, COUNT(pipes),
+                             &run->pid);
     fd_close(&pipes[0][0]);
     fd_close(&pipes[1][1]);
     fd_close(&pipes[2][1]);
-    run->input  = pipes[0][1];
-    run->output = pipes[1][0];
-    run->errors = pipes[2][0];
+    fd_close(&pipes[3][1]);
+    run->input    = pipes[0][1];
+    run->output   = pipes[1][0];
+    run->errors   = pipes[2][0];
+    run->progress = pipes[3][0];
     if (failed)
         return failed;
     fcntl(run->input, F_SETFL, O_NONBLOCK);
     fcntl(run->output, F_SETFL, O_NONBLOCK);
     fcntl(run->errors, F_SETFL, O_NONBLOCK);
+    fcntl(run->progress, F_SETFL, O_NONBLOCK);
     run->exited = FAULT("bus.exec.pidfd") ? -1 : pidfd_open(run->pid, 0);
     return 0;
 }
@@ -193,6 +213,36 @@ static bool stream_read(Run *run, int *fd)
     return true;
 }
 
+static void progress_take(void *context, const JobProgress *progress)
+{
+    Run *run = context;
+
+    if (run->job->report) /* the line was checked */
+        run->job->report(run->job, progress);
+}
+
+/* false: nothing there just now, or the end. */
+static bool progress_read(Run *run)
+{
+    char    chunk[PROGRESS_BYTES];
+    ssize_t size = read(run->progress, chunk, sizeof chunk);
+
+    run->read_at = deadline_in_ms(PROGRESS_READ_MS);
+    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
+        fd_close(&run->progress);
+    if (size > 0)
+        progress_lines_read(&run->lines, chunk, (size_t)size, progress_take, run);
+    return size > 0;
+}
+
+/* What the program has left in the pipe; a process in the background may go on writing. */
+static void progress_end(Run *run)
+{
+    for (int i = 0; i < PROGRESS_READS && run->progress >= 0 && progress_read(run); i++)
+        ;
+    progress_lines_end(&run->lines, progress_take, run);
+}
+
 /* For a program that there was no file descriptor to watch by. */
 static bool run_has_exited(const Run *run)
 {
@@ -240,11 +290,12 @@ static bool run_is_over(const Run *run)
     return run->ended && (run->why != END_STOPPED || run->killed || !group_is_alive(run->pid));
 }
 
-/* How long to wait for an event; -1: for as long as it takes. */
-static int run_wait_ms(const Run *run)
+/* How long to wait for an event; -1: for as long as it takes. reads: progress is one. */
+static int run_wait_ms(const Run *run, bool reads)
 {
-    int  left  = run->kill_at.at.ns == INT64_MAX ? -1 : deadline_left_ms(run->kill_at);
-    bool polls = run->exited < 0 || run->ended; /* the end of a group is no event */
+    Deadline next  = reads ? run->kill_at : deadline_sooner(run->kill_at, run->read_at);
+    int      left  = next.at.ns == INT64_MAX ? -1 : deadline_left_ms(next);
+    bool     polls = run->exited < 0 || run->ended; /* the end of a group is no event */
 
     return polls && (left < 0 || left > EXIT_POLL_MS) ? EXIT_POLL_MS : left;
 }
@@ -253,15 +304,17 @@ static int run_wait_ms(const Run *run)
 static void run_watch(Run *run)
 {
     while (!run_is_over(run)) {
+        bool          reads = run->progress < 0 || deadline_passed(run->read_at);
         struct pollfd fds[] = {
             {run->input,                      POLLOUT, 0},
             {run->output,                     POLLIN,  0},
             {run->errors,                     POLLIN,  0},
             {run->ended ? -1 : run->exited,   POLLIN,  0},
-            {run->stop_seen ? -1 : run->stop, POLLIN,  0}
+            {run->stop_seen ? -1 : run->stop, POLLIN,  0},
+            {reads ? run->progress : -1,      POLLIN,  0}
         };
 
-        if (poll(fds, COUNT(fds), run_wait_ms(run)) < 0)
+        if (poll(fds, COUNT(fds), run_wait_ms(run, reads)) < 0)
             continue;
         if (fds[0].revents)
             input_write(run);
@@ -274,6 +327,8 @@ static void run_watch(Run *run)
             run->stop_seen = true;
             run_end(run, END_STOPPED, SIGTERM, EXEC_GRACE_MS);
         }
+        if (fds[5].revents)
+            progress_read(run);
         if (deadline_passed(run->kill_at)) {
             run_end(run, run->why, SIGKILL, 0);
             run->kill_at = deadline_never();
@@ -283,6 +338,7 @@ static void run_watch(Run *run)
         ;
     while (run->errors >= 0 && stream_read(run, &run->errors))
         ;
+    progress_end(run);
 }
 
 /* ---- what it meant ---- */
@@ -359,6 +415,7 @@ static void run_close(Run *run)
     fd_close(&run->input);
     fd_close(&run->output);
     fd_close(&run->errors);
+    fd_close(&run->progress);
     fd_close(&run->exited);
     fd_close(&run->stop);
 }
@@ -369,7 +426,8 @@ static void exec_run(Handler *base, Job *job, SettleItem *ret_settle)
     Run         *run     = arena_alloc(job->arena, sizeof *run);
     int          status  = 0, failed;
 
-    *run = (Run){.input = -1, .output = -1, .errors = -1, .exited = -1, .kill_at = deadline_never()};
+    *run = (Run){
+        .input = -1, .output = -1, .errors = -1, .progress = -1, .exited = -1, .kill_at = deadline_never(), .job = job};
     text_init(&run->said, job->arena, EXEC_OUTPUT_MAX);
     run->stop        = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     run->unsent      = job->command->payload;

@@ -23,9 +23,11 @@
     X(settled_canceled,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"canceled\"",      "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(handlers_running,         GAUGE,     "pawl_handlers_running",              "",                          "handlers running in this pod") \
-    X(send_calls,               COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",             "database calls that sent, settled or requeued; commands per call show the effect of combining") \
-    X(settle_calls,             COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",           "database calls that sent, settled or requeued; commands per call show the effect of combining") \
-    X(requeue_calls,            COUNTER,   "pawl_bus_calls_total",               "call=\"requeue\"",          "database calls that sent, settled or requeued; commands per call show the effect of combining") \
+    X(send_calls,               COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",             "database calls that sent, settled, requeued or reported progress; commands per call show the effect of combining") \
+    X(settle_calls,             COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",           "database calls that sent, settled, requeued or reported progress; commands per call show the effect of combining") \
+    X(requeue_calls,            COUNTER,   "pawl_bus_calls_total",               "call=\"requeue\"",          "database calls that sent, settled, requeued or reported progress; commands per call show the effect of combining") \
+    X(progress_calls,           COUNTER,   "pawl_bus_calls_total",               "call=\"progress\"",         "database calls that sent, settled, requeued or reported progress; commands per call show the effect of combining") \
+    X(progress_ignored,         COUNTER,   "pawl_progress_lines_ignored_total",  "",                          "lines that programs wrote to the descriptor for their progress and that are none") \
     X(notifications_sent,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",        "notifications to workers that a domain has work") \
     X(notifications_received,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",    "notifications to workers that a domain has work") \
     X(ready,                    GAUGE,     "pawl_commands",                      "state=\"ready\"",           "commands by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \

@@ -57,7 +57,7 @@ void shell_kill_all(void)
     }
 }
 
-int shell_spawn(const char *program, char **environment, const int *fds, pid_t *ret_pid)
+int shell_spawn(const char *program, char **environment, const int *fds, int count, pid_t *ret_pid)
 {
     char *const                arguments[] = {(char[]){"sh"}, (char[]){"-c"}, strdup(program), NULL};
     posix_spawn_file_actions_t files;
@@ -75,9 +75,9 @@ int shell_spawn(const char *program, char **environment, const int *fds, pid_t *
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawn_file_actions_init(&files);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < count; i++)
         posix_spawn_file_actions_adddup2(&files, fds[i], i);
-    posix_spawn_file_actions_addclosefrom_np(&files, 3);
+    posix_spawn_file_actions_addclosefrom_np(&files, count);
     failed = FAULT_NAMED("bus.exec.spawn")
                  ? EAGAIN
                  : posix_spawn(ret_pid, "/bin/sh", &files, &attributes, arguments, environment);
@@ -114,7 +114,7 @@ static bool shell_knows(const char *word)
     pid_t pid;
 
     snprintf(text, sizeof text, "command -v -- %s", word);
-    if (null < 0 || shell_spawn(text, environ, (int[]){null, null, null}, &pid) != 0)
+    if (null < 0 || shell_spawn(text, environ, (int[]){null, null, null}, 3, &pid) != 0)
         abort();
     close(null);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

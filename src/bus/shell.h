@@ -15,8 +15,9 @@ must_check ErrorCode shell_check(const char *line, Error *reterr);
 /* The line, with exec where the shell can become the program: then signals reach the program alone, and the exit status after SIGTERM is its
  * own. The caller frees it. */
 char *shell_line(const char *line);
-/* Start it in a process group of its own, with no signal blocked or ignored, and with no file of ours but the three of fds. 0, or an errno. */
-int shell_spawn(const char *line, char **environment, const int *fds, pid_t *ret_pid);
+/* Start it in a process group of its own, with no signal blocked or ignored, and with no file of ours but these, as 0, 1, 2 and so on. 0, or an
+ * errno. */
+int shell_spawn(const char *line, char **environment, const int *fds, int count, pid_t *ret_pid);
 
 /* What runs, by the process id of its group, for a process that ends on the spot. Between shell_began() and shell_ended() it must not be reaped. */
 void shell_began(pid_t pid);

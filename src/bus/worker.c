@@ -92,9 +92,12 @@ Worker *worker_new(const WorkerOptions *options)
     cond_init(&worker->arrived);
     cond_init(&worker->changed);
     cond_init(&worker->ticked);
-    worker->member   = (RequeuerMember){.wake = worker_requeued, .context = worker};
-    worker->requeuer = requeuer_join(options->pool, &worker->member);
-    worker->local    = (WakeMember){.pool = options->pool, .call = worker_call, .context = worker};
+    cond_init(&worker->reported);
+    worker->report_at = deadline_never();
+    worker->flush_at  = deadline_never();
+    worker->member    = (RequeuerMember){.wake = worker_requeued, .context = worker};
+    worker->requeuer  = requeuer_join(options->pool, &worker->member);
+    worker->local     = (WakeMember){.pool = options->pool, .call = worker_call, .context = worker};
     wake_join(&worker->local);
     return worker;
 }
@@ -104,6 +107,7 @@ void worker_free(Worker *worker)
     assert(worker->held == 0);
     wake_leave(&worker->local);
     requeuer_leave(worker->requeuer, &worker->member);
+    cond_done(&worker->reported);
     cond_done(&worker->ticked);
     cond_done(&worker->changed);
     cond_done(&worker->arrived);

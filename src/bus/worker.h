@@ -2,7 +2,8 @@
  * worker.h - claims commands of one domain, runs their handler, settles them, until it is stopped.
  *
  * Threads: the caller's thread claims and dispatches (worker_run); `concurrency` handler threads run handlers and settle
- * through a combiner; one heartbeat thread extends the leases of what is held and stops what runs too long.
+ * through a combiner; one heartbeat thread extends the leases of what is held, writes the progress of handlers and stops what
+ * runs too long.
  *
  *     claimed -> WAITING -> RUNNING -> SETTLING -> done      WAITING -> done  [released at the stop, or its lease was lost]
  *     RUNNING -> LOCKED  [job->is_locked]                    LOCKED -> WAITING  [the lease can be extended again]
@@ -19,7 +20,8 @@
  *   4. What is claimed and not settled, payloads and what prepare() has read, takes about WORKER_BYTES_MAX in the whole pod: claims get smaller as it
  *      is used up. A worker that holds nothing claims one command all the same.
  *   5. With shares_types, handlers of one type leave some to the other types, and commands of a type whose share is used up are not claimed.
- *   6. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
+ *   6. Handlers that report no progress cost no statement; the reports of the others are written together, at most once a second.
+ *   7. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
  *      or an expiring lease wakes it sooner.
  */
 #ifndef BUS_WORKER_H
@@ -32,6 +34,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "bus/claim.h"
+#include "bus/progress.h"
 #include "bus/settle.h"
 #include "pg/listen.h"
 #include "pg/pool.h"
@@ -42,7 +45,8 @@
 #define WORKER_BYTES_MAX           ((size_t)64 << 20)
 
 /* What a handler is given; borrowed while it runs. */
-typedef struct {
+typedef struct Job Job;
+struct Job {
     const ClaimedCommand *command;
     void                 *prepared; /* by prepare() */
     const char           *domain;
@@ -56,13 +60,22 @@ typedef struct {
         is_locked; /* set by run(): another transaction has the lease locked, so that it can be neither settled nor released */
     bool        timed_out; /* set by run() if it ended because the deadline was reached, before stop() was called */
     atomic_bool stopped;
-} Job;
+    /* For job_progress() and job_progress_flush(); set by the worker or the step that runs the handler. NULL: reports go nowhere. */
+    void (*report)(Job *job, const JobProgress *progress);
+    void (*flush)(Job *job);
+};
 
 /* At any time, from the thread that runs it. */
 static inline bool job_is_stopped(Job *job)
 {
     return atomic_load(&job->stopped);
 }
+
+/* Report progress: from any thread while run() runs, as often as wanted. It is copied, and the newest one is written with those of other
+ * handlers, at most once a second. ERR_INVALID names the field; nothing is reported. */
+must_check ErrorCode job_progress(Job *job, const JobProgress *progress, Error *reterr);
+/* Write now what was reported and is not written yet, and wait for it, at most a second: before an attempt fails, so that the next one finds it. */
+void job_progress_flush(Job *job);
 
 /* How to handle one command. run() fills outcome, result, error and delay of *ret_settle; it must poll job_is_stopped()
  * if it can take long. It may settle by itself in a transaction of its own (--sql): then it fills the verdict too, and a

@@ -44,6 +44,7 @@ void execution_drop(Worker *worker, Execution *execution)
     cond_signal(&worker->changed);
     if (--claimed_batch->left == 0)
         claimed_batch_free(claimed_batch);
+    free(execution->progress);
     free(execution);
 }
 
@@ -73,6 +74,7 @@ void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
         execution->command       = &claimed_batch->list[i];
         execution->prepared      = claimed_batch->prepared ? claimed_batch->prepared[i] : NULL;
         execution->claimed_batch = claimed_batch;
+        execution->worker        = worker;
         execution->kept_at       = claimed_batch->claimed_at;
         execution_append(worker, execution);
     }
@@ -120,6 +122,8 @@ static Execution *execution_take(Worker *worker, Arena *arena)
     execution->job.prepared = execution->prepared;
     execution->job.domain   = worker->options.domain;
     execution->job.arena    = arena;
+    execution->job.report   = execution_report;
+    execution->job.flush    = execution_flush;
     execution->job.deadline =
         worker->options.timeout_ms ? deadline_in_ms(worker->options.timeout_ms) : deadline_never();
     if (worker->options.timeout_ms)
@@ -284,6 +288,8 @@ static void execution_run(Worker *worker, Execution *execution, Arena *arena)
         return;
     }
     if (!item.status) {
+        if (item.outcome != OUTCOME_COMPLETE)
+            execution_flush(&execution->job);
         item_judge(worker, execution_reason(worker, execution), arena, &item);
         item_settle(worker, execution, arena, &item);
     }
@@ -365,7 +371,7 @@ void executions_end(Worker *worker)
         executions_release(worker, worker->arena, /* execution= */ NULL);
     handlers_end(worker);
     executions_release(worker, worker->arena,
-                 /* execution= */ NULL); /* the stop may have come just now: then nothing more was begun */
+                       /* execution= */ NULL); /* the stop may have come just now: then nothing more was begun */
     mutex_lock(&worker->mutex);
     cond_signal(&worker->ticked);
     mutex_unlock(&worker->mutex);

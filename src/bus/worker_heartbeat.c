@@ -1,5 +1,5 @@
 /*
- * worker_heartbeat.c - the thread that extends the leases of what a worker holds, and stops handlers that run too long.
+ * worker_heartbeat.c - the thread that extends the leases of what a worker holds, writes progress, and stops handlers that run too long.
  */
 #include "base/log.h"
 #include "bus/worker_internal.h"
@@ -159,7 +159,15 @@ void *heartbeat_run(void *context)
             executions_drop_locked(worker);
             continue;
         }
-        cond_wait(&worker->ticked, &worker->mutex, deadline_sooner(beat, late));
+        Deadline report = deadline_sooner(worker->report_at, worker->flush_at);
+
+        cond_wait(&worker->ticked, &worker->mutex, deadline_sooner(deadline_sooner(beat, late), report));
+        report = deadline_sooner(worker->report_at, worker->flush_at);
+        if (deadline_passed(report)) {
+            mutex_unlock(&worker->mutex);
+            progress_write(worker, every_ms);
+            mutex_lock(&worker->mutex);
+        }
         if (!deadline_passed(beat))
             continue;
         mutex_unlock(&worker->mutex);

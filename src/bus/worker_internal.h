@@ -1,6 +1,6 @@
 /*
  * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_execution.c runs and settles,
- * worker_heartbeat.c extends leases, worker_release.c releases what was not begun,
+ * worker_heartbeat.c extends leases and writes progress, worker_release.c releases what was not begun,
  * worker_share.c divides handlers among types.
  */
 #ifndef BUS_WORKER_INTERNAL_H
@@ -29,6 +29,16 @@ typedef struct {
 } ClaimedBatch;
 
 typedef enum { EXECUTION_WAITING, EXECUTION_RUNNING, EXECUTION_SETTLING, EXECUTION_LOCKED } ExecutionState;
+/* The newest report of a handler. */
+typedef struct {
+    int  percent;
+    char text[PROGRESS_TEXT_SIZE];           /* empty: none */
+    char step[PROGRESS_STEP_CHARACTERS + 1]; /* empty: none */
+    bool is_unwritten;
+    bool is_urgent; /* its attempt fails: write it now */
+    int  number;    /* of the item that is being written, from 1; 0: none is */
+} ReportedProgress;
+
 typedef enum { STOP_NONE, STOP_LOST, STOP_CANCELED, STOP_TIMEOUT, STOP_SHUTDOWN } StopReason;
 
 /* One command that is leased to this worker. Guarded by the mutex, except the job, which is the handler's. */
@@ -37,6 +47,8 @@ struct Execution {
     const ClaimedCommand *command;
     void                 *prepared;
     ClaimedBatch         *claimed_batch;
+    Worker               *worker;
+    ReportedProgress     *progress; /* NULL: its handler has reported none */
     Job                   job;
     ExecutionState        state;
     StopReason            why;
@@ -58,16 +70,20 @@ struct Worker {
     pthread_t     *threads;
     int            thread_count;
     pthread_t      heartbeat;
-    Arena         *arena;   /* for the dispatcher's questions, emptied each turn */
-    bool           worked;  /* a turn of the dispatcher has gone well */
-    bool           outage;  /* its last turn failed */
-    Cut            stopped; /* of the dispatcher's calls */
-    Claimer       *others;  /* of the types whose share is not used up; the dispatcher's; NULL: none */
+    Arena         *arena;         /* for the dispatcher's questions, emptied each turn */
+    bool           worked;        /* a turn of the dispatcher has gone well */
+    bool           outage;        /* its last turn failed */
+    Cut            stopped;       /* of the dispatcher's calls */
+    bool           report_failed; /* the heartbeat's: the last progress could not be written */
+    Claimer       *others;        /* of the types whose share is not used up; the dispatcher's; NULL: none */
 
     Mutex        mutex;        /* guards the rest */
     Cond         arrived;      /* for handler threads: an execution waits, or closing */
     Cond         changed;      /* for the dispatcher: a free slot, a notification, or stopping */
-    Cond         ticked;       /* for the heartbeat: stopping or closing */
+    Cond         ticked;       /* for the heartbeat: stopping or closing, or progress */
+    Cond         reported;     /* progress was written, or could not be */
+    Deadline     report_at;    /* when progress is written next; never: there is none */
+    Deadline     flush_at;     /* the same for what is urgent */
     Claimer     *claimer_next; /* in the place of `claimer`, which only the dispatcher uses; NULL: none */
     Execution   *first, *last;
     int          held, waiting, running, locked;
@@ -108,6 +124,12 @@ bool stop_is_loss(StopReason why);
 
 /* worker_heartbeat.c: the body of the thread, which ends when the worker holds nothing any more */
 void *heartbeat_run(void *worker);
+
+/* worker_progress.c */
+void execution_report(Job *job, const JobProgress *progress);
+void execution_flush(Job *job);
+/* By the heartbeat, without the mutex: write what is due, within this time. */
+void progress_write(Worker *worker, int most_ms);
 
 /* worker_share.c */
 /* Under the mutex: does the share of its type allow to begin it? */

@@ -12,7 +12,7 @@
 #define PROCESS_SOURCE_H
 
 #include "base/error.h"
-#include "base/value.h"
+#include "process/value.h"
 
 typedef struct {
     const char *name; /* of the file, for messages */

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/sync.h"
 #include "bus/handler.h"
+#include "bus/metric.h"
 #include "test/harness/test.h"
 #include "test/unit/pg/await.h"
 
@@ -22,7 +23,19 @@ typedef struct {
     SettleItem     item;
     pthread_t      thread;
     atomic_bool    done;
+    atomic_int     reports;
+    int            percent; /* of the last report, when the program has ended */
+    char           text[PROGRESS_TEXT_SIZE];
 } Trial;
+
+static void trial_report(Job *task, const JobProgress *progress)
+{
+    Trial *trial = (Trial *)((char *)task - offsetof(Trial, task));
+
+    trial->percent = progress->percent;
+    snprintf(trial->text, sizeof trial->text, "%s", progress->text ? progress->text : "");
+    atomic_fetch_add(&trial->reports, 1);
+}
 
 static void *trial_body(void *context)
 {
@@ -32,6 +45,9 @@ static void *trial_body(void *context)
     atomic_store(&trial->done, true);
     return NULL;
 }
+
+/* That the attempt before has reported. */
+static const char *last_progress;
 
 /* On a thread, as the worker does: there SIGPIPE is blocked. */
 static Trial *trial_start(const char *program, const char *payload)
@@ -44,10 +60,12 @@ static Trial *trial_start(const char *program, const char *payload)
                                            .command_id   = "0190a000-0000-7000-8000-00000000000a",
                                            .type         = "hello",
                                            .payload      = payload,
+                                           .progress     = last_progress,
                                            .attempt      = 2,
                                            .max_attempts = 3};
     trial->task.command = &trial->command;
     trial->task.domain  = "mail";
+    trial->task.report  = trial_report;
     trial->task.arena   = arena_new((size_t)64 << 20);
     trial->thread       = thread_start("trial", trial_body, trial);
     return trial;
@@ -293,7 +311,7 @@ TEST(exec_leaves_no_file_open_here_and_none_to_the_program)
     int                       before = fds_count();
     scoped(trial_free) Trial *trial  = trial_run("ls /proc/self/fd | wc -l", "{}");
 
-    assert_string_equal(trial->item.result, "4\n"); /* 0, 1, 2 and the folder */
+    assert_string_equal(trial->item.result, "5\n"); /* 0, 1, 2, that of progress and the folder */
     assert_int_equal(fds_count(), before);
 }
 
@@ -320,4 +338,104 @@ TEST(exec_runs_also_without_a_descriptor_to_watch_it_by)
     assert_null(trial->task.not_begun);
     assert_int_equal(trial->item.outcome, OUTCOME_COMPLETE);
     assert_string_equal(trial->item.result, "7\n");
+}
+
+/* ---- progress ---- */
+
+static Trial *trial_run_again(const char *program, const char *progress)
+{
+    last_progress = progress;
+    return trial_run(program, "{}");
+}
+
+TEST(exec_program_reports_progress_to_its_descriptor)
+{
+    scoped(trial_free) Trial *trial = trial_run(
+        "echo 'pawl: {\"percent\": 10}' >&$PAWL_PROGRESS_FD; echo no >&2;"
+        "printf 'pawl: {\"percent\": 90, \"text\": \"gl\\303\\274ck\"}\\npawl: {\"text\": \"end\"}' >&3; exit 1",
+        "{}");
+
+    assert_int_equal(trial->reports, 3);
+    assert_int_equal(trial->percent, PROGRESS_NONE);
+    assert_string_equal(trial->text, "end");
+    assert_string_equal(trial->item.error, "no");
+}
+
+TEST(exec_program_is_given_the_progress_of_the_attempt_before)
+{
+    scoped(trial_free) Trial *none  = trial_run("echo \"\\\"${PAWL_PROGRESS-none}\\\"\"", "{}");
+    scoped(trial_free) Trial *given = trial_run_again("echo \"$PAWL_PROGRESS\"", "{\"percent\": 40}");
+
+    last_progress = NULL;
+    assert_string_equal(none->item.result, "\"none\"\n");
+    assert_string_equal(given->item.result, "{\"percent\": 40}\n");
+}
+
+TEST(exec_lines_that_are_no_progress_are_counted_and_ignored)
+{
+    static const char *const lines[] = {
+        "half way",
+        "{\"percent\": 1}",
+        "pawl: 50",
+        "pawl: {}",
+        "pawl: {\"percent\": 101}",
+        "pawl: {\"percent\": -1}",
+        "pawl: {\"percent\": 1.5}",
+        "pawl: {\"percent\": \"1\"}",
+        "pawl: {\"text\": \"\"}",
+        "pawl: {\"percent\": 1, \"more\": 2}",
+        "pawl: {\"text\": \"\377\"}",
+    };
+    int64_t before = metric_value(&bus_metrics.progress_ignored);
+
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        Arena                    *arena   = arena_new(65536);
+        scoped(trial_free) Trial *trial   = trial_run(arena_print(arena, "echo '%s' >&3", lines[i]), "{}");
+        int                       reports = trial->reports;
+
+        arena_free(arena);
+        if (reports != 0)
+            fail_msg("taken: %s", lines[i]);
+        assert_int_equal(trial->item.outcome, OUTCOME_COMPLETE);
+    }
+    assert_int_equal(metric_value(&bus_metrics.progress_ignored) - before, COUNT(lines));
+}
+
+TEST(exec_text_of_progress_has_200_characters_at_most)
+{
+    scoped(trial_free) Trial *most =
+        trial_run("t=$(printf '\303\244%.0s' $(seq 200)); echo \"pawl: {\\\"text\\\": \\\"$t\\\"}\" >&3", "{}");
+    scoped(trial_free) Trial *more =
+        trial_run("t=$(printf '\303\244%.0s' $(seq 201)); echo \"pawl: {\\\"text\\\": \\\"$t\\\"}\" >&3", "{}");
+
+    assert_int_equal(most->reports, 1);
+    assert_int_equal(strlen(most->text), 400);
+    assert_int_equal(more->reports, 0);
+}
+
+TEST(exec_program_that_floods_its_progress_is_read_slowly_and_to_its_end)
+{
+    static const char line[] = "pawl: {\"percent\": 7}\n";
+    Mono              began  = clock_mono();
+    Trial            *trial  = trial_start("exec yes 'pawl: {\"percent\": 7}' >&3", "{}");
+    int64_t           most;
+
+    await(atomic_load(&trial->reports) > 2000);
+    trial_stop(trial);
+    thread_join(trial->thread);
+    most = (mono_ms_between(began, clock_mono()) / 50 + 10) * 16384 / (int64_t)strlen(line);
+    if (trial->reports > most)
+        fail_msg("%d reports were read, at most %d expected", trial->reports, (int)most);
+    trial_free(trial);
+}
+
+TEST(exec_process_in_the_background_that_floods_does_not_hold_up_the_end)
+{
+    scoped(trial_free) Trial *flood = trial_run("yes 'pawl: {\"percent\": 7}' >&3 & echo 1", "{}");
+    scoped(trial_free) Trial *long_line =
+        trial_run("head -c 100000 /dev/zero | tr '\\0' x >&3; echo >&3; echo 'pawl: {\"percent\": 5}' >&3", "{}");
+
+    assert_int_equal(flood->item.outcome, OUTCOME_COMPLETE);
+    assert_int_equal(long_line->reports, 1);
+    assert_int_equal(long_line->percent, 5);
 }

@@ -4,6 +4,7 @@
 #include "bus/worker.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -743,4 +744,138 @@ TEST(worker_says_what_is_wrong_with_its_domain)
 
     assert_code(ERR_INVALID, worker_run(worker, &error));
     assert_contains(error.text, "domain must be");
+}
+
+/* ---- progress ---- */
+
+/* Reports all the time until it is released, then ends with its outcome. */
+typedef struct {
+    Held       held;
+    bool       is_silent;
+    atomic_int reports;
+} Reporter;
+
+static void reporter_run(Handler *base, Job *task, SettleItem *ret_settle)
+{
+    Reporter *reporter = (Reporter *)base;
+    Error     error    = {0};
+
+    atomic_fetch_add(&reporter->held.begun, 1);
+    do {
+        int number = atomic_fetch_add(&reporter->reports, 1);
+
+        if (!reporter->is_silent &&
+            job_progress(task, &(JobProgress){.percent = number % 101, .text = "under way"}, &error) != OK)
+            abort();
+        clock_sleep_ms(100);
+    } while (!atomic_load(&reporter->held.open) && !job_is_stopped(task));
+    if (!reporter->is_silent && job_progress(task, &(JobProgress){.percent = 100}, &error) != OK)
+        abort();
+    ret_settle->outcome = reporter->held.outcome;
+}
+
+TEST(worker_writes_the_progress_of_a_thousand_commands_in_one_statement_a_second)
+{
+    scoped(bus_free) Bus *bus      = bus_new(8);
+    Reporter              reporter = {.held = {.base = {.run = reporter_run}}};
+    Running               running;
+    int64_t               calls = metric_value(&bus_metrics.progress_calls);
+    Mono                  began = clock_mono();
+    int64_t               most;
+
+    bus_send(bus, "mail", WORKER_CONCURRENCY_MAX);
+    running_start(&running, bus,
+                  (WorkerOptions){.handler = &reporter.held.base, .concurrency = WORKER_CONCURRENCY_MAX});
+    await(bus_count(bus, "progress where percent is not null and text = 'under way' and attempt = 1") ==
+          WORKER_CONCURRENCY_MAX);
+    await(metric_value(&bus_metrics.progress_calls) >= calls + 3);
+    atomic_store(&reporter.held.open, true);
+    await(bus_count(bus, "outcome") == WORKER_CONCURRENCY_MAX);
+    running_stop(&running, 10000);
+    most  = mono_ms_between(began, clock_mono()) / 1000 + 1;
+    calls = metric_value(&bus_metrics.progress_calls) - calls;
+    if (calls > most)
+        fail_msg("%d statements for %d reports in %d s", (int)calls, reporter.reports, (int)most);
+}
+
+TEST(worker_writes_nothing_for_handlers_that_report_nothing)
+{
+    scoped(bus_free) Bus *bus      = bus_new(8);
+    Reporter              reporter = {
+                     .held = {.base = {.run = reporter_run}, .outcome = OUTCOME_RETRY},
+                       .is_silent = true
+    };
+    Running running;
+    int64_t calls = metric_value(&bus_metrics.progress_calls);
+
+    bus_send(bus, "mail", 20);
+    running_start(&running, bus, (WorkerOptions){.handler = &reporter.held.base, .concurrency = 20, .lease_ms = 300});
+    await(reporter.reports > 20 * 15); /* longer than reports wait, and than leases last */
+    atomic_store(&reporter.held.open, true);
+    await(bus_count(bus, "delayed") == 20);
+    running_stop(&running, 10000);
+    assert_int_equal(metric_value(&bus_metrics.progress_calls), calls);
+    assert_int_equal(bus_count(bus, "progress"), 0);
+}
+
+TEST(worker_writes_the_last_progress_of_an_attempt_that_fails_before_it_settles)
+{
+    scoped(bus_free) Bus *bus      = bus_new(8);
+    Reporter              reporter = {
+                     .held = {.base = {.run = reporter_run}, .open = true, .outcome = OUTCOME_FAIL}
+    };
+    Running running;
+
+    bus_send(bus, "mail", 50);
+    running_start(&running, bus, (WorkerOptions){.handler = &reporter.held.base, .concurrency = 50});
+    await(bus_count(bus, "tsq") == 50);
+    running_stop(&running, 10000);
+    assert_int_equal(bus_count(bus, "progress where percent = 100 and text is null"), 50);
+}
+
+TEST(worker_writes_progress_again_that_another_transaction_held_up)
+{
+    scoped(bus_free) Bus *bus      = bus_new(8);
+    Reporter              reporter = {.held = {.base = {.run = reporter_run}}};
+    Running               running;
+
+    bus_send(bus, "mail", 2);
+    running_start(&running, bus, (WorkerOptions){.handler = &reporter.held.base, .concurrency = 2});
+    await(bus_count(bus, "progress") == 2);
+    database_exec(bus->db, "begin; select * from pawl.progress order by id limit 1 for update");
+    atomic_store(&reporter.reports, 0);
+    database_exec(bus->db, "create temporary table met as select id, at from pawl.progress");
+    await(database_get_i64(bus->db, "select count(*) from pawl.progress g join met using (id) where g.at > met.at") ==
+          1);
+    database_exec(bus->db, "commit");
+    await(database_get_i64(bus->db, "select count(*) from pawl.progress g join met using (id) where g.at > met.at") ==
+          2);
+    atomic_store(&reporter.held.open, true);
+    await(bus_count(bus, "outcome") == 2);
+    running_stop(&running, 10000);
+}
+
+TEST(job_progress_is_refused_by_the_name_of_its_field)
+{
+    static char long_text[PROGRESS_CHARACTERS_MAX + 2];
+    static const struct {
+        JobProgress progress;
+        const char *error;
+    } rows[] = {
+        {{.percent = 101},                  "percent must be from 0 to 100, got 101"     },
+        {{.percent = -2},                   "percent must be from 0 to 100, got -2"      },
+        {{.percent = PROGRESS_NONE},        "percent or text must be given"              },
+        {{.percent = 1, .text = ""},        "text must have 1 to 200 characters, got 0"  },
+        {{.percent = 1, .text = long_text}, "text must have 1 to 200 characters, got 201"},
+        {{.percent = 1, .text = "\xff"},    "text must be UTF-8"                         },
+    };
+    Job task = {0};
+
+    memset(long_text, 'x', PROGRESS_CHARACTERS_MAX + 1);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        Error error = {0};
+
+        assert_int_equal(job_progress(&task, &rows[i].progress, &error), ERR_INVALID);
+        assert_string_equal(error.text, rows[i].error);
+    }
 }
