@@ -272,6 +272,7 @@ as $$
     ('pawl.tally',             '',                     'reader'),
     ('pawl.process_definition', 'source',              'reader'),
     ('pawl.process_definition', '',                    'worker'),
+    ('pawl.process_definition_step', 'until',          'reader'),
     ('pawl.process',           'state secret',         'reader'),
     ('pawl.process_step',      'input_hash result',    'reader'),
     ('pawl.process_response',  'payload',              'reader'),

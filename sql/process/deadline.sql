@@ -94,20 +94,6 @@ begin
 end
 $$;
 
--- What happens to processes of a definition at a deadline that has no action of its own: as in the file. Null: there is no definition.
-create or replace function pawl.definition_deadline_action (p_definition_id integer)
-  returns text
-  language plpgsql stable
-as $$
-begin
-  return (
-    select coalesce(d.deadline_action, d.source::jsonb ->> 'on_failure',
-             case when exists (select from pawl.definition_steps(d.source::jsonb) s where s.is_compensated) then 'compensate'
-                  else 'troubleshoot' end)
-    from pawl.process_definition d where d.id = p_definition_id);
-end
-$$;
-
 -- The deadlines of processes that were just started. p_made: the new ones, p_ids and p_deadlines: of all items.
 create or replace function pawl.process_deadlines_set (p_made bigint[], p_ids uuid[], p_deadlines text[])
   returns void
@@ -121,7 +107,7 @@ declare
 begin
   update pawl.process p
   set deadline = d.at, deadline_due = d.at, deadline_given = d.given,
-      deadline_action = coalesce(d.action, pawl.definition_deadline_action(p.definition_id))
+      deadline_action = coalesce(d.action, (select f.deadline_action from pawl.process_definition f where f.id = p.definition_id))
   from unnest(p_made) m (id)
   cross join lateral (select c.command_id from pawl.command c where c.id = m.id limit 1) c
   cross join lateral pawl.deadline_read(v_given ->> c.command_id::text, pawl.process_due(m.id)) d

@@ -1,21 +1,10 @@
 -- define.sql - definitions of processes: stored once per version, never changed, so that a process keeps the version it started with.
 --
--- Definitions are checked in full before they come here (process/definition.c). A caller in SQL can come without that check, so what every function
--- in SQL and the engine takes for granted is checked here as well: the names, the kinds and the lists of steps. Lock order: none; of two that store a new version at the same
--- time one waits for the other and gets the next number.
+-- src/process/definition.h reads and checks files, and gives SQL what it needs of them: the steps as rows, and the deadline. No function in SQL
+-- reads a file. Constraints refuse rows with which functions in SQL could not continue; the caller of pawl.process_define, an operator or a pod,
+-- vouches that rows and file agree. Lock order: none; of two that store a new version at the same time one waits for the other and gets the
+-- next number.
 -- Errors: QP001 an argument is out of range. QP009 processes of this type are code.
-
--- A text as JSON; null: it is none.
-create or replace function pawl.json_parse (p_text text)
-  returns jsonb
-  language plpgsql immutable
-as $$
-begin
-  return p_text::jsonb;
-exception when others then
-  return null;
-end
-$$;
 
 -- The commands of a domain that may have begun and have not ended.
 create or replace function pawl.process_open_ids (p_domain_id integer)
@@ -78,91 +67,33 @@ begin
 end
 $$;
 
--- What a step can do: it has exactly one of these fields.
-create or replace function pawl.step_kinds ()
-  returns text[]
-  language sql immutable
-as $$
-  select array['exec', 'sql', 'http', 'command', 'wallet', 'wait', 'sleep', 'set', 'when', 'fail', 'parallel', 'each', 'process']
-$$;
-
--- Raises unless this is a list of steps. Returns their names, and those of the steps inside of them. p_where: the list, as a path in the file.
-create or replace function pawl.steps_check (p_steps jsonb, p_where text, p_depth integer)
-  returns text[]
-  language plpgsql immutable
-as $$
-declare
-  c_depth_max constant integer := 8;
-  v_where text;
-  v_step jsonb;
-  v_branch record;
-  v_number integer := 0;
-  v_names text[] := '{}';
-begin
-  if (jsonb_typeof(p_steps) = 'array' and p_steps <> '[]') is not true then
-    raise exception 'definition: % must be an array of steps, got %', p_where, left(coalesce(p_steps::text, 'nothing'), 60) using errcode = 'QP001';
-  end if;
-  if p_depth > c_depth_max then
-    raise exception 'definition: % is nested deeper than % levels', p_where, c_depth_max using errcode = 'QP001';
-  end if;
-  for v_step in select s from jsonb_array_elements(p_steps) s loop
-    v_where := p_where || '[' || v_number || ']';
-    v_number := v_number + 1;
-    if jsonb_typeof(v_step) <> 'object' or jsonb_typeof(v_step -> 'name') is distinct from 'string'
-      or v_step ->> 'name' !~ '^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$' or v_step ->> 'name' = 'end' then
-      raise exception 'definition: % must be an object with a name of 1 to 50 letters, digits, "_" or "-" that is not "end"', v_where
-        using errcode = 'QP001';
-    end if;
-    if (select count(*) from unnest(pawl.step_kinds()) k where v_step ? k) <> 1 then
-      raise exception 'definition: % must have exactly one of %', v_where, array_to_string(pawl.step_kinds(), ', ') using errcode = 'QP001';
-    end if;
-    v_names := v_names || (v_step ->> 'name');
-    if v_step ? 'each' then
-      v_names := v_names || pawl.steps_check(v_step -> 'steps', v_where || '.steps', p_depth + 1);
-    elsif jsonb_typeof(v_step -> 'parallel') = 'object' and v_step -> 'parallel' <> '{}' then
-      for v_branch in select b.key, b.value from jsonb_each(v_step -> 'parallel') b loop
-        v_names := v_names || pawl.steps_check(v_branch.value, v_where || '.parallel.' || v_branch.key, p_depth + 1);
-      end loop;
-    elsif v_step ? 'parallel' then
-      raise exception 'definition: %.parallel must be an object of lists of steps', v_where using errcode = 'QP001';
-    end if;
-  end loop;
-  return v_names;
-end
-$$;
-
--- Raises unless the file can be the definition of this type.
-create or replace function pawl.definition_check (p_domain text, p_type text, p_source jsonb)
+-- Insert the steps of a definition: an array of objects in the order of the file, with the columns as members. Name and kind are required; what is
+-- not given is that of a step in the list of the process, with nothing inside of it.
+create or replace function pawl.definition_steps_insert (p_definition_id integer, p_steps jsonb)
   returns void
-  language plpgsql immutable
+  language plpgsql
 as $$
-declare
-  c_steps_max constant integer := 1000;
-  v_names text[];
-  v_twice text;
 begin
-  if jsonb_typeof(p_source) is distinct from 'object' then
-    raise exception 'definition must be a JSON object' using errcode = 'QP001';
-  end if;
-  if (p_source -> 'type' = to_jsonb(p_type) and p_source -> 'domain' = to_jsonb(p_domain)) is not true then
-    raise exception 'definition must have the type "%" and the domain "%" in its file, too', p_type, p_domain using errcode = 'QP001';
-  end if;
-  v_names := pawl.steps_check(p_source -> 'steps', 'steps', 1);
-  select n into v_twice from unnest(v_names) n group by n having count(*) > 1 order by n limit 1;
-  if found then
-    raise exception 'definition: the name "%" is taken by several steps', v_twice using errcode = 'QP001';
-  end if;
-  if cardinality(v_names) > c_steps_max then
-    raise exception 'definition: it may have at most % steps, got %', c_steps_max, cardinality(v_names) using errcode = 'QP001';
-  end if;
+  insert into pawl.process_definition_step (
+    definition_id, number, last, name, kind, list, position, depth, parent, is_loop, acts, is_compensated, sends, undo_sends,
+    response, responses, until, sleeps, then_at, else_at)
+  select p_definition_id, u.ord - 1, coalesce(s.last, u.ord - 1), s.name, s.kind, coalesce(s.list, ''),
+         coalesce(s.position, u.ord - 1), coalesce(s.depth, 0), s.parent,
+         coalesce(s.is_loop, false), coalesce(s.acts, false), coalesce(s.is_compensated, false), s.sends, s.undo_sends,
+         s.response, s.responses, s.until, s.sleeps, s.then_at, s.else_at
+  from jsonb_array_elements(p_steps) with ordinality u (step, ord)
+  cross join lateral jsonb_populate_record(null::pawl.process_definition_step, u.step) s;
+exception when data_exception or integrity_constraint_violation then
+  raise exception 'steps: %', sqlerrm using errcode = 'QP001';
 end
 $$;
 
--- Store a definition. One that is equal to the newest is not stored again: is_new false. The first one of a type is refused while processes of this type
+-- Store a definition, with its steps as pawl.definition_steps_insert takes them. One that is equal to the newest is not stored again: is_new
+-- false. The first one of a type is refused while processes of this type
 -- are open that code has begun: pods would claim them, and no file can continue them.
 create or replace function pawl.process_define (
   p_domain text, p_type text, p_source text, p_deadline_ms bigint, p_deadline_action text, p_author text,
-  out id integer, out version integer, out is_new boolean)
+  p_steps jsonb, out id integer, out version integer, out is_new boolean)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 #variable_conflict use_column
@@ -174,12 +105,15 @@ begin
   if (octet_length(p_source) between 1 and 1048576) is not true then
     raise exception 'definition must have 1 to 1048576 bytes' using errcode = 'QP001';
   end if;
-  perform pawl.definition_check(p_domain, p_type, pawl.json_parse(p_source));
+  if (jsonb_typeof(p_steps) = 'array' and jsonb_array_length(p_steps) between 1 and 1000) is not true then
+    raise exception 'steps must be an array of 1 to 1000 steps' using errcode = 'QP001';
+  end if;
   if p_deadline_ms is not null and (p_deadline_ms between 1 and 315360000000) is not true then
     raise exception 'deadline must be from 1 to 315360000000 ms, got %', p_deadline_ms using errcode = 'QP001';
   end if;
-  if p_deadline_action is not null and p_deadline_action not in ('troubleshoot', 'compensate', 'fail') then
-    raise exception 'deadline action must be troubleshoot, compensate or fail, got "%"', left(p_deadline_action, 80) using errcode = 'QP001';
+  if (p_deadline_action in ('troubleshoot', 'compensate', 'fail')) is not true then
+    raise exception 'deadline action must be troubleshoot, compensate or fail, got "%"', left(coalesce(p_deadline_action, 'null'), 80)
+      using errcode = 'QP001';
   end if;
   if pawl.process_definition_newest(p_domain, p_type) is null then
     v_code := pawl.process_of_code(p_domain, p_type);
@@ -200,6 +134,7 @@ begin
     on conflict on constraint process_definition_key do nothing
     returning process_definition.id, process_definition.version, true into id, version, is_new;
     if found then
+      perform pawl.definition_steps_insert(id, p_steps);
       return;
     end if;
   end loop;

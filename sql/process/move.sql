@@ -2,177 +2,138 @@
 --
 -- A process keeps the version it was started with. It can be moved if its records mean the same in the newer version: an activation walks the
 -- steps from the first one and passes those that are recorded, so the walk of the newer version must pass the same steps in the same order.
+-- Both versions are rows of pawl.process_definition_step. The records of a process are joined to them by key, and one pass over them in the order of
+-- either version finds what differs, so the cost is linear in the records and does not depend on the steps that have none.
 -- Lock order: process rows by id, of which those that other transactions have locked are skipped; rows of pawl.delayed, pawl.tsq and pawl.ready, of which a locked one is not waited for; then as
 -- pawl.process_respond. A process whose row in these is held cannot be claimed until the commit, so no activation runs meanwhile.
 -- Errors: QP001 an argument is out of range.
 
--- Where a step or compensation sends its command or child; null: it sends none.
-create or replace function pawl.definition_target (p_action jsonb, p_source jsonb)
+-- How far a process is: its records by step and item; a step inside a parallel or each stands for that one, too. is_true: of a "when". acted: it has
+-- happened, whether or not its step could be recorded, or is being compensated. is_sent, is_undo_sent: its command or child, or that of its
+-- compensation, has been sent, and no outcome of it is recorded. used: it has ended and used up responses.
+create or replace function pawl.process_progress (p_id bigint, p_definition_id integer)
+  returns table (name text, item integer[], is_done boolean, is_true boolean, acted boolean, is_sent boolean, is_undo_sent boolean, used boolean)
+  language plpgsql stable
+as $$
+#variable_conflict use_column
+begin
+  return query
+    with recursive known as materialized (
+      select r.name, r.item, bool_or(r.is_done) as is_done, bool_or(r.is_done and r.result = 'true') as is_true, bool_or(r.acted) as acted,
+             bool_or(r.is_sent) and not bool_or(r.is_done) as is_sent, bool_or(r.is_undo_sent) and not bool_or(r.is_undone) as is_undo_sent,
+             bool_or(r.is_done and not r.is_late) as used
+      from (
+        select s.step as name, s.item, s.error is null and s.kind = 'step' and not s.undo as is_done, s.result,
+               s.undo or s.kind = 'done' or s.kind = 'step' and s.error is null as acted, false as is_sent, false as is_undo_sent,
+               s.error is null and s.kind = 'step' and s.undo as is_undone, s.verdict = 'timed_out' as is_late
+        from pawl.process_step s where s.id = p_id and s.aside = 0
+        union all
+        select s.step, s.item, false, null, s.undo, not s.undo, s.undo, false, false
+        from pawl.process_sent s
+        cross join lateral (select c.command_id::text as key from pawl.command c where c.id = s.sent_id limit 1) c
+        where s.id = p_id and not exists (
+          select from pawl.process_response r
+          where r.id = p_id and r.kind = 'reply' and r.name = s.step and r.item = s.item and r.key = c.key and r.is_aside)) r
+      group by r.name, r.item
+    ), around (name, item) as (
+      select k.name, k.item from known k
+      union
+      select o.parent, r.item[1:u.depth]
+      from around r
+      join pawl.process_definition_step o on o.definition_id = p_definition_id and o.name = r.name
+      join pawl.process_definition_step u on u.definition_id = p_definition_id and u.name = o.parent
+      where not exists (select from known k where k.name = o.parent)
+    )
+    select a.name, a.item, coalesce(k.is_done, false), coalesce(k.is_true, false), coalesce(k.acted, false), coalesce(k.is_sent, false),
+           coalesce(k.is_undo_sent, false), coalesce(k.used, false)
+    from around a left join known k on k.name = a.name and k.item = a.item;
+end
+$$;
+
+-- Why what a step has recorded does not mean the same if the step is that of p_new, wherever it is; null: it does. The step of p_old is that of the records.
+create or replace function pawl.step_differs (
+  p_old pawl.process_definition_step, p_new pawl.process_definition_step, p_is_done boolean, p_acted boolean, p_is_sent boolean, p_is_undo_sent boolean,
+  p_used boolean)
   returns text
   language sql immutable
 as $$
-  select '"' || (coalesce(p_action -> 'command', p_action -> 'process') ->> 'type') || '" to domain "'
-    || coalesce(coalesce(p_action -> 'command', p_action -> 'process') ->> 'domain', p_source ->> 'domain') || '"'
+  select case
+    when p_new.name is null then 'does not exist'
+    when p_new.kind is distinct from p_old.kind then 'was a ' || coalesce(p_old.kind, '?') || ' and is a ' || p_new.kind
+    when p_new.depth <> p_old.depth then 'was inside of ' || p_old.depth || ' each and is inside of ' || p_new.depth
+    when p_new.list <> p_old.list then 'is in another list of steps'
+    when p_new.kind = 'wait' and not p_is_done and p_new.response is distinct from p_old.response then
+      'waits for ' || coalesce('"' || p_new.response || '"', 'a condition') || ' instead of ' || coalesce('"' || p_old.response || '"', 'a condition')
+    when p_new.kind = 'wait' and p_used and p_new.response is distinct from p_old.response then
+      'has used up ' || coalesce('responses "' || p_old.response || '"', 'no response') || ', and would have used ' || coalesce('"' || p_new.response || '"', 'none')
+    when p_new.kind = 'wait' and p_used and p_old.response is not null and p_new.responses <> p_old.responses then
+      'has used up ' || p_old.responses || ' responses, and would have used ' || p_new.responses
+    when p_new.kind = 'sleep' and not p_is_done and p_new.sleeps <> p_old.sleeps then 'sleeps ' || p_new.sleeps || ' instead of ' || p_old.sleeps
+    when p_is_sent and p_new.sends is distinct from p_old.sends then
+      'has sent ' || p_old.sends || ', and would send ' || coalesce(p_new.sends, 'nothing')
+    when p_is_undo_sent and p_new.undo_sends is distinct from p_old.undo_sends then
+      'has sent ' || coalesce(p_old.undo_sends, 'nothing') || ' for its compensation, and would send ' || coalesce(p_new.undo_sends, 'nothing')
+    when p_old.is_compensated and not p_new.is_compensated and (p_acted or p_is_sent) then 'has no compensation for what it did' end
 $$;
 
--- The steps of a definition. list: where it is, as a path of the lists it is inside of; position in that list, from 0; depth: how many each it
--- is inside of; parent: the parallel or each around its list. then_at, else_at: the positions at which a "when" goes on. responses: how many a wait
--- takes. sends, undo_sends: where the command or child of the step, or of its compensation, is sent, as type and domain. sleeps: in which form.
-create or replace function pawl.definition_steps (p_source jsonb)
-  returns table (name text, kind text, list text, place integer, depth integer, parent text, response text, then_at integer, else_at integer,
-                 is_compensated boolean, responses bigint, sends text, undo_sends text, sleeps text)
-  language sql immutable
+-- The steps that a process has recorded, and the first of them that differs in its place, if any: why it does by itself (pawl.step_differs); comes_before:
+-- a step that ran before it comes after it now; goes_to: a "when" before it has passed it over, so far; runs_at: no step at this position of its list,
+-- which is before it, has run or was passed over. No row: none differs.
+create or replace function pawl.process_place_differs (p_id bigint, p_old integer, p_new integer)
+  returns table (name text, why text)
+  language plpgsql stable
 as $$
-  with recursive list (path, depth, parent, steps) as (
-    select '', 0, null::text, p_source -> 'steps'
-    union all
-    select l.path || '/' || (s.step ->> 'name') || '/' || b.name, l.depth + b.more, s.step ->> 'name', b.steps
-    from list l
-    cross join lateral jsonb_array_elements(l.steps) s (step)
-    cross join lateral (
-      select '' as name, 1 as more, s.step -> 'steps' as steps where s.step ? 'each'
-      union all
-      select p.key, 0, p.value from jsonb_each(case when s.step ? 'parallel' then s.step -> 'parallel' else '{}' end) p) b
-  ), step as (
-    select l.path, l.depth, l.parent, s.step, s.ord - 1 as place
-    from list l cross join lateral jsonb_array_elements(l.steps) with ordinality s (step, ord)
-  )
-  select s.step ->> 'name',
-         (select k from unnest(pawl.step_kinds()) k
-          where s.step ? k limit 1),
-         s.path, s.place::integer, s.depth, s.parent, s.step #>> '{wait,response}',
-         case when s.step ->> 'then' = 'end' then 2147483647
-              else coalesce((select t.place from step t where t.path = s.path and t.step ->> 'name' = s.step ->> 'then'), s.place + 1) end::integer,
-         case when s.step ->> 'else' = 'end' then 2147483647
-              else coalesce((select t.place from step t where t.path = s.path and t.step ->> 'name' = s.step ->> 'else'), s.place + 1) end::integer,
-         s.step ? 'compensate',
-         coalesce((s.step #>> '{wait,count}')::bigint, 1),
-         pawl.definition_target(s.step, p_source), pawl.definition_target(s.step -> 'compensate', p_source),
-         case when s.step #> '{sleep}' ? 'until' then 'until a time from a template'
-              when s.step #> '{sleep}' ? 'for' then 'for a time from a template'
-              when s.step ? 'sleep' then 'for a fixed time' end
-  from step s
+#variable_conflict use_column
+begin
+  return query
+    with placed as materialized (
+      select r.name, r.item, o.list as old_list, o.position as old_position, n.list, n.position,
+             pawl.step_differs(o, n, r.is_done, r.acted or c.phase <> 'forward', r.is_sent, r.is_undo_sent, r.used) as why,
+             case when n.kind = 'when' and r.is_done then case when r.is_true then n.then_at else n.else_at end end as goes_to
+      from pawl.process_progress(p_id, p_old) r
+      left join pawl.process_definition_step o on o.definition_id = p_old and o.name = r.name
+      left join pawl.process_definition_step n on n.definition_id = p_new and n.name = r.name
+      cross join (select p.phase from pawl.process p where p.id = p_id) c
+    ), reached as ( -- before each step of its list, in both orders
+      select p.*, max(p.position) over (partition by p.list, p.item order by p.old_position rows between unbounded preceding and 1 preceding) as run_at,
+             max(p.goes_to) over new_order as passed_to,
+             coalesce(max(greatest(p.position + 1, p.goes_to)) over new_order, 0) as runs_at
+      from placed p
+      window new_order as (partition by p.list, p.item order by p.position rows between unbounded preceding and 1 preceding)
+    ), judged as (
+      select r.*, min(r.runs_at) filter (where r.runs_at < r.position) over (partition by r.list, r.item order by r.position) as missing_at from reached r
+    ), first as (
+      select j.* from judged j
+      where j.why is not null or j.run_at > j.position or j.passed_to > j.position or j.missing_at is not null
+      order by j.old_list, j.old_position, j.item limit 1
+    )
+    select f.name, coalesce(f.why,
+      (select 'comes before "' || q.name || '"' from placed q
+       where q.list = f.list and q.item = f.item and q.old_position < f.old_position and q.position > f.position order by q.old_position limit 1),
+      (select 'is passed over by "' || q.name || '"' from placed q
+       where q.list = f.list and q.item = f.item and q.position < f.position and f.position < q.goes_to order by q.position limit 1),
+      (select 'comes after "' || n.name || '", which has not run' from pawl.process_definition_step n
+       where n.definition_id = p_new and n.list = f.list and n.position = f.missing_at))
+    from first f;
+end
 $$;
 
--- How far a process is: its records by step and item; a step inside a parallel or each stands for that one, too. is_sent, is_undo_sent: its command or
--- child, or that of its compensation, has been sent, and no outcome of it is recorded. used: it has ended and used up responses.
-create or replace function pawl.process_progress (p_id bigint, p_source jsonb)
-  returns table (name text, item integer[], is_done boolean, is_true boolean, is_compensation boolean, is_sent boolean, is_undo_sent boolean, used boolean)
-  language sql stable
-as $$
-  with recursive step as materialized (select * from pawl.definition_steps(p_source)),
-  known (name, item, is_done, is_true, is_compensation, is_sent, is_undo_sent, used) as (
-    select r.step, r.item, bool_or(r.is_done), bool_or(r.is_done and r.result = 'true'), bool_or(r.undo),
-           bool_or(r.is_sent) and not bool_or(r.is_done), bool_or(r.is_undo_sent) and not bool_or(r.is_undone), bool_or(r.is_done and not r.is_late)
-    from (
-      select s.step, s.item, s.error is null and s.kind = 'step' and not s.undo as is_done, s.result, s.undo, false as is_sent, false as is_undo_sent,
-             s.error is null and s.kind = 'step' and s.undo as is_undone, s.verdict = 'timed_out' as is_late
-      from pawl.process_step s where s.id = p_id and s.aside = 0
-      union all
-      select s.step, s.item, false, null, s.undo, not s.undo, s.undo, false, false
-      from pawl.process_sent s
-      cross join lateral (select c.command_id::text as key from pawl.command c where c.id = s.sent_id limit 1) c
-      where s.id = p_id and not exists (
-        select from pawl.process_response r
-        where r.id = p_id and r.kind = 'reply' and r.name = s.step and r.item = s.item and r.key = c.key and r.is_aside)) r
-    group by r.step, r.item
-  ), recorded (name, item, is_done, is_true, is_compensation, is_sent, is_undo_sent, used) as (
-    select * from known
-    union
-    select o.parent, r.item[1:u.depth], false, false, false, false, false, false
-    from recorded r
-    join step o on o.name = r.name
-    join step u on u.name = o.parent
-    where not exists (select from known k where k.name = o.parent)
-  )
-  select r.name, r.item, bool_or(r.is_done), bool_or(r.is_true), bool_or(r.is_compensation), bool_or(r.is_sent), bool_or(r.is_undo_sent), bool_or(r.used)
-  from recorded r group by r.name, r.item
-$$;
-
--- A step that was set aside after it had acted, and that only the older definition compensates: what it did would not be compensated. null: there is none.
-create or replace function pawl.process_aside_differs (p_id bigint, p_old jsonb, p_new jsonb)
+-- Why a process cannot go on with another definition; null: it can. The first step that differs, or else one that was set aside after it had acted, and that
+-- only the older definition compensates: what it did would not be compensated.
+create or replace function pawl.process_differs (p_id bigint, p_old integer, p_new integer)
   returns text
-  language sql stable
+  language plpgsql stable set plan = index_cached
 as $$
-  select 'step "' || o.name || '" has no compensation for what it did before it was set aside'
-  from pawl.definition_steps(p_old) o
-  left join pawl.definition_steps(p_new) n on n.name = o.name and n.depth = o.depth
-  where o.is_compensated and n.is_compensated is not true and exists (
-    select from pawl.process_step s
-    where s.id = p_id and s.error is null and s.aside > 0 and not s.undo and s.step = o.name)
-  order by o.list, o.place
-  limit 1
-$$;
-
--- The steps that a process has recorded, as they are in both definitions; new_name null: the newer one has no such step. goes_to: the position at which
--- a "when" goes on, as it was decided.
-create or replace function pawl.process_compared (p_id bigint, p_old jsonb, p_new jsonb)
-  returns table (name text, item integer[], is_done boolean, is_compensation boolean, is_sent boolean, is_undo_sent boolean, used boolean, goes_to integer,
-                 list text, old_place integer, old_kind text, old_depth integer, old_response text, old_compensated boolean, old_responses bigint,
-                 old_sleeps text, old_sends text, old_undo_sends text,
-                 new_name text, new_list text, new_place integer, new_kind text, new_depth integer, new_response text, new_compensated boolean,
-                 new_responses bigint, new_sleeps text, new_sends text, new_undo_sends text)
-  language sql stable
-as $$
-  select r.name, r.item, r.is_done, r.is_compensation, r.is_sent, r.is_undo_sent, r.used, case when r.is_true then n.then_at else n.else_at end,
-         o.list, o.place, o.kind, o.depth, o.response, o.is_compensated, o.responses, o.sleeps, o.sends, o.undo_sends,
-         n.name, n.list, n.place, n.kind, n.depth, n.response, n.is_compensated, n.responses, n.sleeps, n.sends, n.undo_sends
-  from pawl.process_progress(p_id, p_old) r
-  left join pawl.definition_steps(p_old) o on o.name = r.name
-  left join pawl.definition_steps(p_new) n on n.name = r.name
-$$;
-
--- Why a process cannot go on with another definition: the first step that differs; null: it can. Without hash joins: the number of steps is estimated
--- far too high, and a hash table of that size per record takes more time than all the rest.
-create or replace function pawl.process_differs (p_id bigint, p_old jsonb, p_new jsonb)
-  returns text
-  language sql stable set plan = keyed
-as $$
-  with new as materialized (select * from pawl.definition_steps(p_new)),
-  placed as materialized (select * from pawl.process_compared(p_id, p_old, p_new))
-  select coalesce((
-    select 'step "' || p.name || '" ' || w.why
-    from placed p
-    cross join lateral (
-      select case
-        when p.new_name is null then 'does not exist'
-        when p.new_kind is distinct from p.old_kind then 'was a ' || coalesce(p.old_kind, '?') || ' and is a ' || p.new_kind
-        when p.new_depth <> p.old_depth then 'was inside of ' || p.old_depth || ' each and is inside of ' || p.new_depth
-        when p.new_list <> p.list then 'is in another list of steps'
-        when p.new_kind = 'wait' and not p.is_done and p.new_response is distinct from p.old_response then
-          'waits for ' || coalesce('"' || p.new_response || '"', 'a condition') || ' instead of ' || coalesce('"' || p.old_response || '"', 'a condition')
-        when p.new_kind = 'wait' and p.used and p.new_response is distinct from p.old_response then
-          'has used up ' || coalesce('responses "' || p.old_response || '"', 'no response') || ', and would have used ' || coalesce('"' || p.new_response || '"', 'none')
-        when p.new_kind = 'wait' and p.used and p.old_response is not null and p.new_responses <> p.old_responses then
-          'has used up ' || p.old_responses || ' responses, and would have used ' || p.new_responses
-        when p.new_kind = 'sleep' and not p.is_done and p.new_sleeps <> p.old_sleeps then 'sleeps ' || p.new_sleeps || ' instead of ' || p.old_sleeps
-        when p.is_sent and p.new_sends is distinct from p.old_sends then
-          'has sent ' || p.old_sends || ', and would send ' || coalesce(p.new_sends, 'nothing')
-        when p.is_undo_sent and p.new_undo_sends is distinct from p.old_undo_sends then
-          'has sent ' || coalesce(p.old_undo_sends, 'nothing') || ' for its compensation, and would send ' || coalesce(p.new_undo_sends, 'nothing')
-        when p.old_compensated and not p.new_compensated and (
-               p.is_done or p.is_sent or p.is_compensation or exists (select from pawl.process c where c.id = p_id and c.phase <> 'forward')
-               or exists (select from pawl.process_step s where s.id = p_id and s.step = p.name and s.item = p.item and not s.undo and s.kind = 'done' and s.aside = 0)) then
-          'has no compensation for what it did'
-        else coalesce(
-          (select 'comes before "' || q.name || '"' from placed q
-           where q.list = p.list and q.item = p.item and q.old_place < p.old_place and q.new_place > p.new_place
-           order by q.old_place limit 1),
-          (select 'is passed over by "' || q.name || '"' from placed q
-           where q.list = p.list and q.item = p.item and q.new_kind = 'when' and q.is_done
-             and q.new_place < p.new_place and p.new_place < q.goes_to
-           order by q.new_place limit 1),
-          (select 'comes after "' || n.name || '", which has not run' from new n
-           where n.list = p.new_list and n.place < p.new_place
-             and not exists (select from placed q where q.name = n.name and q.item = p.item)
-             and not exists (
-               select from placed q
-               where q.list = p.list and q.item = p.item and q.new_kind = 'when' and q.is_done
-                 and q.new_place < n.place and n.place < q.goes_to)
-           order by n.place limit 1)) end as why) w
-    where w.why is not null
-    order by p.list, p.old_place, p.item
-    limit 1), pawl.process_aside_differs(p_id, p_old, p_new))
+begin
+  return coalesce(
+    (select 'step "' || d.name || '" ' || d.why from pawl.process_place_differs(p_id, p_old, p_new) d),
+    (select 'step "' || o.name || '" has no compensation for what it did before it was set aside'
+     from (select distinct s.step from pawl.process_step s where s.id = p_id and s.error is null and s.aside > 0 and not s.undo) s
+     join pawl.process_definition_step o on o.definition_id = p_old and o.name = s.step
+     left join pawl.process_definition_step n on n.definition_id = p_new and n.name = o.name and n.depth = o.depth
+     where o.is_compensated and n.is_compensated is not true
+     order by o.list, o.position limit 1));
+end
 $$;
 
 -- Give a process that is held another definition, and queue it if it waits.
@@ -236,9 +197,8 @@ begin
   v_locked := pawl.process_lock(v_found);
   v_held := pawl.commands_hold(v_found);
   for v_row in
-    select u.ord::integer as ord, p.id, u.process_id, d.version as old_version, d.source as old_source, n.id as new_id,
-           n.source as new_source, o.id is not null as is_ended, u.queue, d.domain, d.type
-    from unnest(p_process_ids, v_domains, v_found) with ordinality u (process_id, queue, found, ord)
+    select u.ord::integer as ord, p.id, d.id as old_id, d.version as old_version, n.id as new_id, o.id is not null as is_ended, u.queue
+    from unnest(v_domains, v_found) with ordinality u (queue, found, ord)
     left join pawl.process p on p.id = u.found
     left join pawl.process_definition d on d.id = p.definition_id
     left join pawl.process_definition n on n.domain = d.domain and n.type = d.type and n.version = p_version
@@ -257,7 +217,7 @@ begin
       when v_row.old_version > p_version then 'OLDER'
       when v_row.id <> all (v_held) then 'RUNNING' end;
     if verdict is null then
-      reason := pawl.process_differs(v_row.id, v_row.old_source::jsonb, v_row.new_source::jsonb);
+      reason := pawl.process_differs(v_row.id, v_row.old_id, v_row.new_id);
       verdict := case when reason is null then 'MOVED' else 'DIFFERS' end;
       is_new := reason is null;
     end if;

@@ -97,25 +97,21 @@ as $$
 #variable_conflict use_column
 begin
   return query
-    with recursive step as materialized (
-      select s.name, s.parent, s.list, s.place, s.depth
-      from pawl.process_definition d cross join lateral pawl.definition_steps(d.source::jsonb) s where d.id = p_definition_id
-    ), around as (
-      select s.*, p_item as item, cardinality(p_item) > s.depth as is_around -- the item is meant, of which this is the each
-      from step s where s.name = p_name
+    with recursive around as (
+      select s.*, p_item as item, cardinality(p_item) > s.depth as is_around -- the item is meant, of which this has several
+      from pawl.process_definition_step s where s.definition_id = p_definition_id and s.name = p_name
       union all
-      select s.*, p_item[1:s.depth], true from around a join step s on s.name = a.parent
+      select s.*, p_item[1:s.depth], true
+      from around a join pawl.process_definition_step s on s.definition_id = p_definition_id and s.name = a.parent
     )
     select s.name, case when a.is_around and s.name = a.name then p_item[1:a.depth] else a.item end,
-           s.name = p_name or starts_with(s.list, a.list || '/' || a.name || '/'), a.is_around and s.name = a.name
+           a.name = p_name, a.is_around and s.name = a.name
     from around a
-    cross join step s
-    where s.name = a.name or a.name = p_name and starts_with(s.list, a.list || '/' || a.name || '/')
+    join pawl.process_definition_step s on s.definition_id = p_definition_id and s.number between a.number and case when a.name = p_name then a.last else a.number end
     union all
-    select t.name, p_item[1:a.depth], false, false
+    select s.name, p_item[1:a.depth], false, false
     from around a
-    join step s on s.list = a.list and s.place > a.place
-    join step t on t.name = s.name or starts_with(t.list, s.list || '/' || s.name || '/');
+    join pawl.process_definition_step s on s.definition_id = p_definition_id and s.number > a.last and (s.list = a.list or starts_with(s.list, a.list || '/'));
 end
 $$;
 
@@ -158,11 +154,11 @@ $$;
 
 -- What processes have recorded of what is to be run again (pawl.steps_from), and what they have sent of it without a record (pawl.process_sent_unrecorded); of
 -- code, all since the first record of the step. Nothing of a process that has neither of the step nor of one inside of it. p_from: the step as it is shown;
--- of an each, one item may be named, as the steps inside of it show theirs. action: what its step does. has_compensations: of its definition. number:
+-- of an each, one item may be named, as the steps inside of it show theirs. acts, is_loop, sends: of its step. has_compensations: of its definition. number:
 -- null if there is no record.
 create or replace function pawl.records_from (p_ids bigint[], p_from text)
   returns table (id bigint, step text, item integer[], undo boolean, kind text, attempt smallint, result jsonb, error text, started_at timestamptz,
-                 ended_at timestamptz, number bigint, is_code boolean, action text, has_compensations boolean, is_open boolean)
+                 ended_at timestamptz, number bigint, is_code boolean, acts boolean, is_loop boolean, sends boolean, has_compensations boolean, is_open boolean)
   language plpgsql stable
   set plan = index
 as $$
@@ -172,10 +168,9 @@ begin
     with process as materialized (
       select p.id, p.definition_id from pawl.process p where p.id = any (p_ids)
     ), definition_step as materialized (
-      select d.id as definition_id, s.name, s.kind, bool_or(s.is_compensated) over (partition by d.id) as has_compensations
+      select s.definition_id, s.name, s.acts, s.is_loop, s.sends, bool_or(s.is_compensated) over (partition by s.definition_id) as has_compensations
       from (select distinct p.definition_id from process p where p.definition_id is not null) n
-      join pawl.process_definition d on d.id = n.definition_id
-      cross join lateral pawl.definition_steps(d.source::jsonb) s
+      join pawl.process_definition_step s on s.definition_id = n.definition_id
     ), record as materialized (
       select s.id, p.definition_id, s.step, s.item, s.undo, s.kind, s.attempt, s.result, s.error, s.started_at, s.ended_at, s.number, false as is_open
       from process p join pawl.process_step s on s.id = p.id and s.aside = 0
@@ -202,7 +197,8 @@ begin
         where a.definition_id = r.definition_id and a.name = r.step and a.is_self and a.name <> m.step and r.item[1:cardinality(a.item)] = a.item))
       group by r.id
     )
-    select r.id, r.step, r.item, r.undo, r.kind, r.attempt, r.result, r.error, r.started_at, r.ended_at, r.number, r.definition_id is null, t.kind,
+    select r.id, r.step, r.item, r.undo, r.kind, r.attempt, r.result, r.error, r.started_at, r.ended_at, r.number, r.definition_id is null, t.acts, t.is_loop,
+           t.sends is not null,
            coalesce(t.has_compensations, false), r.is_open
     from record r
     join since s on s.id = r.id
@@ -245,10 +241,9 @@ begin
     from gone g
     left join lateral (
       select r.id, r.payload -> 'result' as result from pawl.process_response r
-      where g.action in ('command', 'process') and g.error is not null and r.id = g.id and r.kind = 'reply' and not r.is_aside
+      where g.sends and g.error is not null and r.id = g.id and r.kind = 'reply' and not r.is_aside
         and r.name = g.step and r.item = g.item and not r.undo and r.payload ->> 'status' = 'COMPLETED' order by r.number limit 1) r on true
-    where g.kind in ('step', 'done', 'input') and not g.undo
-      and (g.is_code or g.action in ('exec', 'sql', 'http', 'wallet', 'command', 'process'))
+    where g.kind in ('step', 'done', 'input') and not g.undo and (g.is_code or g.acts)
     order by g.id, g.step, g.item, g.error is null and g.kind <> 'input' desc, g.kind = 'step' desc, g.attempt desc
   ), kept as (
     insert into pawl.process_step (id, step, item, kind, aside, verdict, result, error, started_at, ended_at, number)
@@ -258,7 +253,7 @@ begin
           from acted a
           union all
           select g.id, g.step, g.item, g.kind, g.result, null, g.started_at, g.ended_at, g.number
-          from gone g where g.action = 'each' and g.has_compensations and g.kind = 'begin') k
+          from gone g where g.is_loop and g.has_compensations and g.kind = 'begin') k
     join time t on t.id = k.id
   ), replied as (
     update pawl.process_response r set is_aside = true

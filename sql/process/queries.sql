@@ -39,8 +39,9 @@ select ord, verdict, is_new, decision, operator, decided_at, domains,
 from pawl.command_decide($1, pawl.process_domains($1, $2), 'complete', $3, $4, $5) order by ord
 
 -- name: define
--- Store a definition. $1 domain, $2 type, $3 the file, $4 deadline in ms or null, $5 its action or null, $6 author
-select d.id, d.version, d.is_new from pawl.process_define($1, $2, $3, $4, $5, $6) d
+-- Store a definition. $1 domain, $2 type, $3 the file, $4 deadline in ms or null, $5 its action, $6 author, $7 its
+-- steps
+select d.id, d.version, d.is_new from pawl.process_define($1, $2, $3, $4, $5, $6, $7) d
 
 -- name: definition_source
 -- The file of a definition. $1 its number

@@ -200,12 +200,12 @@ create or replace function pawl.definition_responses (p_definition_id integer)
   set plan = keyed_cached
 as $$
 begin
-  return (
-    select case when bool_or(w.wait ? 'until') is not true then coalesce(array_agg(distinct w.wait ->> 'response') filter (where w.wait ? 'response'), '{}') end
-    from pawl.process_definition d
-    left join lateral jsonb_path_query(d.source::jsonb, 'lax $.steps.**.wait ? (@.type() == "object")') w (wait) on true
-    where d.id = p_definition_id
-    group by d.id);
+  if p_definition_id is null or exists (
+       select from pawl.process_definition_step s where s.definition_id = p_definition_id and s.kind = 'wait' and s.response is null) then
+    return null;
+  end if;
+  return array(
+    select distinct s.response from pawl.process_definition_step s where s.definition_id = p_definition_id and s.kind = 'wait' order by s.response);
 end
 $$;
 

@@ -190,7 +190,7 @@ as $$
     'on_deadline', case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end,
     'waits_for', case when w.id is not null then pawl.waits_shown(p.waits) end, -- null: only a response resumes it; its row is due in ten years
     'condition', case when w.id is not null and p.waits @> '[{"kind": "any"}]' then
-      jsonb_path_query_first(d.source::jsonb, 'lax $.** ? (@.name == $step).wait.until', jsonb_build_object('step', p.step), true) end,
+      (select f.until from pawl.process_definition_step f where f.definition_id = p.definition_id and f.name = p.step) end,
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
     'worker', l.worker, 'progress', pawl.progress_get(p.id),
     'sent', coalesce((

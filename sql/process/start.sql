@@ -104,7 +104,7 @@ begin
     set definition_id = d.id, deadline = coalesce(p.deadline, n.deadline),
         deadline_due = case when p.deadline is null then n.deadline else p.deadline_due end,
         deadline_action = case when p.deadline_given is null then d.deadline_action
-                               else coalesce(p.deadline_action, pawl.definition_deadline_action(d.id)) end
+                               else coalesce(p.deadline_action, d.deadline_action) end
     from pawl.command c
     join pawl.lease l on l.id = c.id and l.token = p_token
     cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) m

@@ -5,6 +5,7 @@
 -- command has not. How often their rows change:
 --
 --     process_definition  one row per version of a definition file; never changed
+--     process_definition_step  one row per step of it, from the parser of files; never changed
 --     process             one row per process; updated by patches, when it is suspended and when it resumes
 --     process_step        one row per record: an attempt of a step that ended, or what a step remembers. Inserted once;
 --                         a retry from a step sets it aside or deletes it, retention deletes it
@@ -27,11 +28,45 @@ create table pawl.process_definition (
   version integer not null,
   source text not null, -- the file
   deadline_ms bigint, -- from the start of a process; null: none
-  deadline_action text,
+  deadline_action text not null, -- also for a deadline that the start gives without an action
   created_at timestamptz not null,
   author text,
-  constraint process_definition_key unique (domain, type, version)
+  constraint process_definition_key unique (domain, type, version),
+  constraint process_definition_deadline_check check (deadline_action in ('troubleshoot', 'compensate', 'fail'))
 );
+
+-- What SQL knows of a definition: src/process/definition_row.c writes it from what the parser has read and checked. SQL
+-- reads no file.
+create table pawl.process_definition_step (
+  definition_id integer not null,
+  number smallint not null, -- in the order of the file, from 0
+  last smallint not null, -- number of the last step inside of this one; its own if there is none
+  name text not null,
+  kind text not null,
+  list text not null, -- where it is: '/STEP/BRANCH' for each step around it, the outermost first
+  position smallint not null, -- in that list, from 0
+  depth smallint not null, -- of the loops that it is inside of: its records name an item of each
+  parent text, -- the step around its list; null: none
+  is_loop boolean not null, -- the steps inside of it run once per item, as those of an each
+  acts boolean not null, -- on the world outside of the process
+  is_compensated boolean not null,
+  sends text, -- where its command or child is sent, as type and domain; null: it sends none
+  undo_sends text, -- the same of its compensation
+  response text, -- of a wait; null: it is for a condition
+  responses integer, -- how many of them
+  until text, -- the condition
+  sleeps text, -- in which form
+  then_at smallint, -- of a when: the position at which it goes on; behind the last one: the end of the list
+  else_at smallint,
+  primary key (definition_id, name),
+  constraint process_definition_step_key unique (definition_id, list, position),
+  constraint process_definition_step_name_check check (name ~ '^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$' and name <> 'end'),
+  constraint process_definition_step_number_check check (number between 0 and 999 and last between number and 999),
+  constraint process_definition_step_wait_check check (
+    case when kind = 'wait' then (response is null) <> (until is null) and (responses >= 1) is true else coalesce(response, until) is null end),
+  constraint process_definition_step_when_check check (kind <> 'when' or (then_at > position and else_at > position) is true)
+);
+create index process_definition_step_wait on pawl.process_definition_step (definition_id) where kind = 'wait';
 
 create table pawl.process (
   id bigint primary key, -- of its command

@@ -16,6 +16,8 @@
 #define CHUNK          500
 #define LOCKED_MS      5000 /* so long are processes repeated that other transactions have locked */
 #define LOCKED_PAUSE   100  /* ms */
+#define MOVE_MS        100  /* a transaction that moves processes should end by then */
+#define MOVE_MAX       64   /* processes in it */
 
 /* Processes that other transactions have locked. */
 struct LockedList {
@@ -94,6 +96,7 @@ static ErrorCode bulk_decide(App *app, Arena *arena, CommandNames names, Process
 
 static ErrorCode bulk_move(Call *call, App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
 {
+    const char   *woken = NULL;
     ProcessMoved *moved;
     ErrorCode     code = process_move(app->pool, deadline_in_ms(APP_COMMAND_MS), lock_ms(names), arena, names,
                                       bulk->version, call_operator(call), bulk->reason, &moved, reterr);
@@ -105,8 +108,27 @@ static ErrorCode bulk_move(Call *call, App *app, Arena *arena, CommandNames name
 
         code = process_moved_check(names.ids[i], bulk->version, &moved[i], &error);
         bulk_count(bulk, names, i, code, moved[i].is_new, &error);
-        if (moved[i].is_new && (i == 0 || strcmp(names.domains[i], names.domains[i - 1]) != 0))
-            wake_domains(app, moved[i].domains);
+        if (!moved[i].is_new || (woken && strcmp(names.domains[i], woken) == 0))
+            continue;
+        wake_domains(app, moved[i].domains);
+        woken = names.domains[i];
+    }
+    return OK;
+}
+
+/* How long a process takes depends on its records, so the next transaction has more processes if this one was short, and fewer if it was long. */
+static ErrorCode bulk_move_all(Call *call, App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
+{
+    for (int from = 0, count; from < names.count; from += count) {
+        Mono begin = clock_mono();
+
+        count = names.count - from < bulk->move_count ? names.count - from : bulk->move_count;
+        TRY(bulk_move(call, app, arena, (CommandNames){names.ids + from, names.domains + from, count}, bulk, reterr));
+        int64_t took_ms = mono_ms_between(begin, clock_mono());
+        if (took_ms > MOVE_MS && bulk->move_count > 1)
+            bulk->move_count /= 2;
+        else if (took_ms < MOVE_MS / 2 && bulk->move_count < MOVE_MAX)
+            bulk->move_count *= 2;
     }
     return OK;
 }
@@ -114,7 +136,7 @@ static ErrorCode bulk_move(Call *call, App *app, Arena *arena, CommandNames name
 static ErrorCode bulk_do(Call *call, App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
 {
     return bulk->decision ? bulk_decide(app, arena, names, bulk, reterr)
-                          : bulk_move(call, app, arena, names, bulk, reterr);
+                          : bulk_move_all(call, app, arena, names, bulk, reterr);
 }
 
 /* One chunk: what has ended by now is left out. */
@@ -226,7 +248,8 @@ ErrorCode process_bulk_run(Call *call, const char *status, ProcessBulk *bulk, Er
     TRY(bulk_filter(call, status, &filter, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     progress_begin(&progress);
-    bulk->locked = arena_array(call->arena, LockedList, 1);
+    bulk->locked     = arena_array(call->arena, LockedList, 1);
+    bulk->move_count = 8;
     do {
         TRY(bulk_chunk(call, app, &filter, bulk, reterr));
         progress_show(&progress, bulk->matched, "processes");

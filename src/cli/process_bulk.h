@@ -1,7 +1,8 @@
 /*
  * process_bulk.h - one decision about all processes that a filter matches (--all), or their move to a version.
  *
- * They are decided about in chunks. Those that other transactions have locked are repeated for a few seconds, then counted and named.
+ * They are decided about in chunks, and moved in transactions of some milliseconds, so that signals to them never wait long. Those that other
+ * transactions have locked are repeated for a few seconds, then counted and named.
  */
 #ifndef CLI_PROCESS_BULK_H
 #define CLI_PROCESS_BULK_H
@@ -15,6 +16,7 @@ typedef struct LockedList LockedList;
 typedef struct {
     const ProcessDecision *decision; /* NULL: move */
     int                    version;
+    int                    move_count; /* processes that the next transaction moves */
     const char            *reason;
     LockedList            *locked;
     /* What came of it. left: of those that were locked. */

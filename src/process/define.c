@@ -13,13 +13,20 @@ ErrorCode process_define(Pool *pool, Deadline deadline, int lock_ms, const Defin
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT + 8 * DEFINITION_BYTES_MAX);
     TxOptions                 options = {
                         .name = "process_define", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
-    const char *source  = arena_bytes(arena, definition->text.bytes, definition->text.size);
-    bool        is_late = definition->deadline_ms > 0;
+    const char *source = arena_bytes(arena, definition->text.bytes, definition->text.size);
+    Text        steps;
+    Writer      writer;
 
+    text_init(&steps, arena, 3 * DEFINITION_BYTES_MAX);
+    writer_open(&writer, &steps);
+    definition_rows_write(definition, &writer);
+    if (text_is_full(&steps))
+        return fail(reterr, ERR_LIMIT, "the steps of definition \"%s\" are too large", definition->type);
     return db_call(pool, &options, sql_process_define,
                    DB_ARGS(db_text(definition->domain), db_text(definition->type), db_text(source),
-                           is_late ? db_i64(definition->deadline_ms) : db_null(),
-                           db_text(is_late ? failure_actions[definition->on_deadline] : NULL), db_text(author)),
+                           definition->deadline_ms ? db_i64(definition->deadline_ms) : db_null(),
+                           db_text(failure_actions[definition->on_deadline]), db_text(author),
+                           db_jsonb(text_string(&steps))),
                    &defined_shape, ret_defined, reterr);
 }
 

@@ -32,6 +32,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/writer.h"
 #include "process/condition.h"
 #include "process/template.h"
 #include "wallet/kind.h"
@@ -205,6 +206,9 @@ must_check ErrorCode definition_parse(const char *name, const char *bytes, size_
                                       const Definition **ret_definition, Error *reterr);
 /* NULL: there is no such step. */
 const Step *definition_find(const Definition *definition, const char *name);
+/* Its steps in the order of the file, as an array of rows of pawl.process_definition_step (sql/process/tables.sql), which
+ * says what their fields mean. */
+void definition_rows_write(const Definition *definition, Writer *writer);
 /* The step behind this one, of any kind but WHEN; NULL: it is the last of its list. */
 const Step *step_next(const Step *step);
 

@@ -7,6 +7,7 @@ import signal
 import tempfile
 
 from pawl_test import Pawl, main, test, wait_until
+from process_cli import define
 from servers import Cluster
 
 SEED = 4711
@@ -31,10 +32,6 @@ def definition(file):
     return {"type": "chain", "domain": "demo", "steps": [
         {"name": f"s{n}", "input": {"name": f"s{n}", "of": "{{process.id}}"},
          **({"exec": PROGRAM.format(file=file)} if n % 2 else {"sql": "demo.effect"})} for n in range(STEPS)]}
-
-
-def literal(text):
-    return "$pawl$" + text + "$pawl$"
 
 
 def ended(cluster):
@@ -70,7 +67,7 @@ def killed_pods_and_a_restarted_server_lose_and_repeat_nothing():
         assert pawl.run("migrate").code == 0
         file, seen = os.path.join(folder, "runs"), set()
         cluster.rows(EFFECT)
-        cluster.rows("select pawl.process_define('demo', 'chain', " + literal(json.dumps(definition(file))) + ", null, null, 'test')")
+        define(pawl, definition(file))
         cluster.rows(f"select count(pawl.start('chain', p_domain => 'demo')) from generate_series(1, {COUNT})")
         pods = [pawl.start("serve", "--role", "worker") for _ in range(3)]
         marks = sorted(chance.sample(range(1, COUNT * 8 // 10), KILLS))

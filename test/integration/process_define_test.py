@@ -2,6 +2,7 @@
 """process_define - definition files are checked and drawn without a database, and SQL checks what it stores."""
 import json
 import os
+import re
 
 from pawl_test import Database, Pawl, main, setting, test
 from process_cli import cli, define, refusal, start, wait_status
@@ -73,15 +74,62 @@ def diagram_draws_the_example():
 # --- with a database ---
 
 @test
-def a_definition_is_checked_in_sql_too():
+def the_rows_of_a_definition_are_checked_in_sql_too():
+    def refused(db, steps, deadline="1000", action="'fail'", source="'{}'"):
+        return refusal(db, f"perform pawl.process_define('d', 't', {source}, {deadline}, {action}, null, $j${json.dumps(steps)}$j$)")
+
+    step, wait = {"name": "a", "kind": "set"}, {"name": "a", "kind": "wait"}
     with Database() as db:
-        for arguments in ("'d', 't', 'not json', null, null, null", "'d', 't', '[]', null, null, null"):
-            assert refusal(db, f"perform pawl.process_define({arguments})").startswith("QP001: "), arguments
-        valid = json.dumps({"type": "t", "domain": "d", "steps": [{"name": "a", "set": {"a": 1}}]})
-        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', -1, 'fail', null)").startswith("QP001: ")
-        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', 9223372036854775807, 'fail', null)").startswith("QP001: ")
-        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', 1000, 'nonsense', null)").startswith("QP001: ")
-        assert refusal(db, f"perform pawl.process_define('d', 't', '{valid}', 1000, 'fail', null)") == "none"
+        wrong = [None, {}, [], 5, [5], [{"name": "a"}], [{"kind": "set"}], [{**step, "name": 5.5, "position": "x"}], [step, step],
+                 [{**step, "name": "a b"}], [{**step, "name": "end"}], [step, {**step, "name": "b", "position": 0}], [{**step, "last": 1000}],
+                 [{**step, "last": -1}], [wait], [{**wait, "response": "go"}], [{**wait, "until": "true", "response": "go", "responses": 1}],
+                 [{**step, "response": "go"}], [{**step, "kind": "when"}], [{**step, "kind": "when", "then_at": 0, "else_at": 1}],
+                 [{"name": f"n{i}", "kind": "set"} for i in range(1001)]]
+        for steps in wrong:
+            assert refused(db, steps).startswith("QP001: steps"), (steps, refused(db, steps))
+        for deadline, action in (("-1", "'fail'"), ("9223372036854775807", "'fail'"), ("1000", "'nonsense'"), ("null", "null")):
+            assert refused(db, [step], deadline, action).startswith("QP001: deadline"), (deadline, action)
+        assert refused(db, [step], source="''").startswith("QP001: definition must have")
+        assert db.value("select (select count(*) from pawl.process_definition) + (select count(*) from pawl.process_definition_step)") == "0"
+        assert refused(db, [{**wait, "response": "go", "responses": 1}]) == "none"
+
+
+@test
+def the_rows_of_a_definition_say_where_its_steps_are_and_what_they_do():
+    file = {"type": "t", "domain": "d", "steps": [
+        {"name": "pay", "command": {"type": "pay", "domain": "bank"}, "compensate": {"command": {"type": "refund"}}},
+        {"name": "all", "each": "{{state.list}}", "steps": [
+            {"name": "both", "parallel": {"left": [{"name": "dig", "exec": "true"}, {"name": "fill", "set": {"c": 1}}], "right": [{"name": "rest", "sleep": "1h"}]}},
+            {"name": "kid", "process": {"type": "x"}}]},
+        {"name": "ok", "when": "state.a", "then": "until"},
+        {"name": "ask", "wait": {"response": "go", "count": 3}},
+        {"name": "until", "wait": {"until": "state.b == \"x\""}},
+        {"name": "last", "when": "state.c", "then": "end"}]}
+    with Database() as db, Pawl(db) as pawl:
+        define(pawl, file)
+        rows = db.rows("select row(number, last, name, kind, list, position, depth, parent, is_loop, acts, is_compensated) from pawl.process_definition_step order by number")
+        assert rows == ["(0,0,pay,command,\"\",0,0,,f,t,t)", "(1,6,all,each,\"\",1,0,,t,f,f)", "(2,5,both,parallel,/all/,0,1,all,f,f,f)",
+                        "(3,3,dig,exec,/all//both/left,0,1,both,f,t,f)", "(4,4,fill,set,/all//both/left,1,1,both,f,f,f)",
+                        "(5,5,rest,sleep,/all//both/right,0,1,both,f,f,f)", "(6,6,kid,process,/all/,1,1,all,f,t,f)", "(7,7,ok,when,\"\",2,0,,f,f,f)",
+                        "(8,8,ask,wait,\"\",3,0,,f,f,f)", "(9,9,until,wait,\"\",4,0,,f,f,f)", "(10,10,last,when,\"\",5,0,,f,f,f)"], rows
+        rows = db.rows("select concat_ws('|', name, sends, undo_sends, response, responses, until, sleeps, then_at, else_at) from pawl.process_definition_step "
+                       "where coalesce(sends, sleeps, response, until) is not null or then_at is not null order by number")
+        assert rows == ['pay|"pay" to domain "bank"|"refund" to domain "d"', "rest|for a fixed time", 'kid|"x" to domain "d"', "ok|4|3", "ask|go|3",
+                        'until|1|state.b == "x"', "last|6|6"], rows
+        assert db.value("select deadline_action from pawl.process_definition") == "compensate"
+
+
+@test
+def every_definition_of_the_manual_is_stored():
+    """All kinds of steps are in these files."""
+    with open(os.path.join(setting("PAWL_SOURCE"), "docs/definitions.md"), encoding="utf-8") as file:
+        files = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", file.read(), re.S)]
+    with open(ORDER, encoding="utf-8") as file:
+        files.append(json.load(file))
+    with Database() as db, Pawl(db) as pawl:
+        for source in files:
+            define(pawl, source)
+        assert db.value("select count(distinct kind) from pawl.process_definition_step") == "13"
 
 
 @test

@@ -6,11 +6,11 @@ end.after of module process; compensations pass those of steps. The processes ha
 wait, wallet, command (handled by a worker of the same pod) and process (a child). PAWL_TEST_FULL=1 kills at every pass, else at every STRIDE-th.
 PAWL_TEST_PART=2/4 makes the second of every four of these kills, so that a full run can be split.
 """
-import json
 import os
 import signal
 
 from pawl_test import Database, Pawl, main, test, wait_until
+from process_cli import define
 
 FULL = bool(os.environ.get("PAWL_TEST_FULL"))
 STRIDE = 1 if FULL else 41
@@ -100,8 +100,8 @@ def a_kill_at_any_point_of_the_engine_changes_nothing_about_the_end():
         with open(os.path.join(pawl.home, "pawl.ini"), "w") as out:
             out.write(WORKER)
         assert pawl.run("wallet", "create", "ann").code == 0 and pawl.run("wallet", "topup", "ann", "1000000").code == 0
-        for kind, source in (("good", definition("good", program)), ("bad", definition("bad", program)), ("kid", KID)):
-            db.rows(f"select pawl.process_define('demo', '{kind}', $pawl${json.dumps(source)}$pawl$, null, null, 'test')")
+        for source in (definition("good", program), definition("bad", program), KID):
+            define(pawl, source)
         since = start(db)
         pod = pawl.start("serve", "--role", "worker")
         assert end_wait(db, pod, since)

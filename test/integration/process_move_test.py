@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """process_move - processes moved to newer versions of their definitions, and decisions about all that match a filter."""
+import itertools
 import json
 import pathlib
+import re
 import tempfile
 import uuid
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from servers import Session
+from servers import Session, in_threads
 
 
 def cli(pawl, *arguments, code=0, **options):
@@ -38,6 +40,13 @@ RESERVE, ASK, SHIP = named("reserve", set={"a": 1}), named("ask", wait={"respons
 def record(db, number, step, item="{}", kind="step", result="null", error="null"):
     db.rows(f"""insert into pawl.process_step (id, step, item, kind, result, error, started_at, ended_at)
                 values ({number}, '{step}', '{item}', '{kind}', '{result}', {error}, now(), now())""")
+
+
+def differs_from(pawl, db, number, old, new):
+    """Why a process that has run by the steps of `old` cannot go on by those of `new`."""
+    versions = [define(pawl, *steps, kind="compared") for steps in (old, new)]
+    ids = [db.value(f"select id from pawl.process_definition where type = 'compared' and version = {version}") for version in versions]
+    return db.value(f"select pawl.process_differs({number}, {ids[0]}, {ids[1]})")
 
 
 @test
@@ -119,9 +128,7 @@ def a_version_in_which_records_mean_something_else_is_refused_with_the_first_ste
             record(db, number, step, item, kind, result)
 
         def differs(*steps):
-            source = json.dumps({"steps": steps}).replace("'", "''")
-            before = json.dumps({"steps": old}).replace("'", "''")
-            return db.value(f"select pawl.process_differs({number}, '{before}', '{source}')")
+            return differs_from(pawl, db, number, old, steps)
 
         def without(name):
             return [step for step in old if step["name"] != name]
@@ -135,7 +142,7 @@ def a_version_in_which_records_mean_something_else_is_refused_with_the_first_ste
                 (old, ""), ([*old, more], ""), (old[:-1], ""), (without("skipped"), ""),
                 ([*old[:2], more, *old[2:]], ""),  # passed over, as "skipped" is
                 ([*old[:6], more, SHIP], ""), ([{**RESERVE, "set": {"a": 2}}, *old[1:]], ""), (inner(send, log, more), ""),
-                (without("both"), ""), (inner(send, {**log, "save": {"x": 1}}), ""),
+                (without("both"), ""), (inner(send, {**log, "set": {"b": 2}}), ""),
                 (old[1:], 'step "reserve" does not exist'),
                 ([named("reserve", sleep="1s"), *old[1:]], 'step "reserve" was a set and is a sleep'),
                 ([more, *old], 'step "reserve" comes after "more", which has not run'),
@@ -143,7 +150,7 @@ def a_version_in_which_records_mean_something_else_is_refused_with_the_first_ste
                 ([RESERVE, check, skipped, each, ASK, both, SHIP], 'step "mails" comes before "ask"'),
                 ([RESERVE, {**check, "then": "ship"}, *old[2:]], 'step "ask" is passed over by "check"'),
                 ([*old[:4], more, *old[4:]], 'step "mails" comes after "more", which has not run'),
-                ([*inner(log)[:5], send, both, SHIP], 'step "send" was inside of 1 each and is inside of 0'),
+                ([*inner(log)[:5], named("send", set={"sent": 1}), both, SHIP], 'step "send" was inside of 1 each and is inside of 0'),
                 (inner(more, send, log), 'step "send" comes after "more", which has not run'),
                 (inner(log, send), 'step "send" comes after "log", which has not run'),
                 (without("mails"), 'step "mails" does not exist')]:
@@ -175,8 +182,7 @@ def a_version_without_the_compensation_of_what_was_done_is_refused():
         number = db.value(f"select id from pawl.command where command_id = '{process_id}'")
 
         def differs(steps):
-            before, after = (json.dumps({"steps": of}).replace("'", "''") for of in (old, steps))
-            return db.value(f"select pawl.process_differs({number}, '{before}', '{after}')")
+            return differs_from(pawl, db, number, old, steps)
 
         # It has not run, or has failed: it is done with the new version, or not at all.
         assert not differs(new)
@@ -347,6 +353,72 @@ def all_but_those_that_an_application_has_locked_are_decided_at_once():
         assert done.code == 75 and left in done.stderr, done
         session.do("commit")
         assert cli(pawl, "cancel", "--all", "--domain", "shop", "--type", "ask", "--yes")["locked"] == 0
+
+
+def walked(db, kind, count):
+    """`count` processes that have recorded all `set` steps of their definition and are about to wait."""
+    db.rows(f"select count(pawl.start('{kind}', p_domain => 'shop')) from generate_series(1, {count})")
+    db.rows(f"""insert into pawl.process_step (id, step, kind, result, started_at, ended_at)
+                select p.id, s.name, 'step', 'null', now(), now()
+                from pawl.process p join pawl.process_definition d on d.id = p.definition_id and d.type = '{kind}'
+                join pawl.process_definition_step s on s.definition_id = d.id and s.kind = 'set' order by p.id, s.number""")
+    return db.rows(f"select command_id from pawl.command where type = '{kind}' order by id")
+
+
+def long_steps(count):
+    return [named(f"s{i}", set={"a": i}) for i in range(count - 1)] + [ASK]
+
+
+@test
+def the_cost_of_a_move_is_linear_in_the_records():
+    """Of 100 and of 999 steps: blocks that it reads, and the least time of some tries, which a busy machine makes longer but never shorter."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        blocks, times = {}, {}
+        for count in (100, 999):
+            kind = f"long{count}"
+            steps = long_steps(count)
+            define(pawl, *steps, kind=kind)
+            process_id, = walked(db, kind, 1)
+            define(pawl, *steps, SHIP, kind=kind)
+            ids = ",".join(db.rows(f"select id from pawl.process_definition where type = '{kind}' order by version"))
+            differs = f"select pawl.process_differs(pawl.process_number('{process_id}'), {ids})"
+            plan = "\n".join(db.rows("analyze;" + 9 * f"explain (analyze, buffers, costs off, timing off) {differs};"))
+            blocks[count] = min(int(n) for n in re.findall(r"Result.*\n *Buffers: shared hit=(\d+)", plan))
+            times[count] = min(float(n) for n in re.findall(r"Execution Time: ([0-9.]+)", plan))
+            cli(pawl, "move", process_id, "--to", "2")
+            assert cli(pawl, "show", process_id)["version"] == 2
+        assert blocks[999] < 15 * blocks[100] and times[999] < 40 * times[100], (blocks, times)
+
+
+@test
+def all_are_moved_while_they_are_signaled_and_one_is_locked():
+    """In transactions so short that a signal to any of them is answered."""
+    count = 300
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as session:
+        pawl.serve("--role", "api")
+        steps = long_steps(50)
+        define(pawl, *steps, kind="many")
+        ids = walked(db, "many", count)
+        define(pawl, *steps, SHIP, kind="many")
+        session.do(f"begin; select pawl.signal('{ids[7]}', 'hello')")
+        command = pawl.start("process", "move", "--all", "--domain", "shop", "--type", "many", "--to", "2", "--yes")
+        answers = []
+
+        def send(first):
+            for at in itertools.count(first, 7):
+                if not command.is_running():
+                    return
+                if at % count != 7:
+                    answers.append(pawl.http("POST", f"/v1/processes/{ids[at % count]}/signals/hello", body={}).status)
+
+        in_threads(2, send)()
+        assert command.wait() == 75 and command.stdout == [f"{count - 1} moved, 1 locked"], (command.stdout, command.stderr)
+        session.do("rollback")
+        assert answers and set(answers) == {201}, answers
+        moves = db.value("select count(distinct xmin::text) from pawl.process_response where kind = 'move'")
+        assert int(moves) >= 5, f"{moves} transactions"
+        assert db.value("select count(*) from pawl.process_response where kind = 'move'") == str(count - 1)
 
 
 main()

@@ -9,6 +9,7 @@ import signal
 import uuid
 
 from pawl_test import Database, Pawl, main, test, wait_until
+from process_cli import define
 from servers import Session, in_threads
 
 FULL = bool(os.environ.get("PAWL_TEST_FULL"))
@@ -20,11 +21,6 @@ create schema demo;
 create table demo.run (key uuid, worker int default pg_backend_pid());
 create function demo.note(input jsonb, key uuid) returns jsonb language sql as $$ insert into demo.run values (key) returning input $$;
 """
-
-
-def define(db, definition):
-    db.rows("select pawl.process_define('" + definition["domain"] + "', '" + definition["type"] + "', $pawl$" + json.dumps(definition)
-            + "$pawl$, null, null, 'test')")
 
 
 def start(db, kind, state="{}"):
@@ -50,7 +46,7 @@ def steps(db, process_id):
 def the_same_start_from_sql_http_and_the_command_line_at_once_is_one_process():
     with Database() as db, Pawl(db) as pawl:
         db.rows(SLOW)
-        define(db, {"type": "one", "domain": "demo", "steps": [{"name": "note", "sql": "demo.note"}]})
+        define(pawl, {"type": "one", "domain": "demo", "steps": [{"name": "note", "sql": "demo.note"}]})
         pods = [pawl.serve(wait=False) for _ in range(3)]
         for pod in pods:
             pod.wait_ready()
@@ -96,7 +92,7 @@ WAITS = {"type": "votes", "domain": "demo", "steps": [
 def different_responses_at_once_over_three_pods_are_merged_once_and_resume_once():
     with Database() as db, Pawl(db) as pawl:
         db.rows(SLOW)
-        define(db, WAITS)
+        define(pawl, WAITS)
         pods = [pawl.serve(wait=False) for _ in range(3)]
         for pod in pods:
             pod.wait_ready()
@@ -120,7 +116,7 @@ def different_responses_at_once_over_three_pods_are_merged_once_and_resume_once(
 def the_same_response_at_once_is_applied_once_and_the_others_are_repeats():
     with Database() as db, Pawl(db) as pawl:
         db.rows(SLOW)
-        define(db, {"type": "vote", "domain": "demo", "steps": [{"name": "one", "wait": {"response": "vote"}}, {"name": "note", "sql": "demo.note"}]})
+        define(pawl, {"type": "vote", "domain": "demo", "steps": [{"name": "one", "wait": {"response": "vote"}}, {"name": "note", "sql": "demo.note"}]})
         pods = [pawl.serve(wait=False) for _ in range(3)]
         for pod in pods:
             pod.wait_ready()
@@ -145,7 +141,7 @@ def the_same_response_at_once_is_applied_once_and_the_others_are_repeats():
 @test
 def of_a_response_and_a_timeout_exactly_one_is_recorded():
     with Database() as db, Pawl(db) as pawl:
-        define(db, {"type": "race", "domain": "demo", "steps": [
+        define(pawl, {"type": "race", "domain": "demo", "steps": [
             {"name": "race", "wait": {"response": "go"}, "timeout": "2s", "on_timeout": "continue"}]})
         db.rows(f"select count(pawl.start('race', p_domain => 'demo')) from generate_series(1, {TIMEOUTS})")
         pods = [pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0") for _ in range(2)]
@@ -281,7 +277,7 @@ def a_step_that_takes_longer_than_its_lease_is_kept_by_heartbeats():
     with Database() as db, Pawl(db, env={"PAWL_PROCESS_LEASE": "9s"}) as pawl:
         db.rows(SLOW)
         go = os.path.join(pawl.home, "go")
-        define(db, exec_definition(f"until test -e {go}; do sleep 0.1; done; echo 1"))
+        define(pawl, exec_definition(f"until test -e {go}; do sleep 0.1; done; echo 1"))
         for _ in range(2):
             pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0")
         process_id = start(db, "slow")
@@ -301,7 +297,7 @@ def a_stopped_worker_loses_its_lease_and_its_writes_are_refused():
         db.rows(SLOW)
         marker = os.path.join(pawl.home, "marker")
         # The first runner says that it runs and waits for the file to go; the second one finds it gone.
-        define(db, exec_definition(f"test -e {marker}.second || {{ touch {marker}; while test -e {marker}; do sleep 0.05; done; }}; echo 1"))
+        define(pawl, exec_definition(f"test -e {marker}.second || {{ touch {marker}; while test -e {marker}; do sleep 0.05; done; }}; echo 1"))
         first = pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0")
         process_id = start(db, "slow")
         wait_until(lambda: os.path.exists(marker), what="the step runs")
@@ -330,7 +326,7 @@ def sigterm_while_steps_run_sleep_and_wait_loses_nothing_and_uses_no_attempt():
         marker = os.path.join(pawl.home, "ran")
         for kind, step in {"runs": {"exec": f"echo x >> {marker}; until test -e {marker}.go; do sleep 0.1; done; echo 1", "retry": {"attempts": 1}},
                            "sleeps": {"sleep": "1h"}, "waits": {"wait": {"response": "go"}}}.items():
-            define(db, {"type": kind, "domain": "demo", "steps": [{"name": "step", **step}, {"name": "note", "sql": "demo.note"}]})
+            define(pawl, {"type": kind, "domain": "demo", "steps": [{"name": "step", **step}, {"name": "note", "sql": "demo.note"}]})
         pod = pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0")
         ids = {kind: start(db, kind) for kind in ("runs", "sleeps", "waits")}
         wait_until(lambda: os.path.exists(marker), what="the step runs")

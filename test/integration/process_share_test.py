@@ -156,16 +156,14 @@ def a_pod_runs_processes_of_a_hundred_domains_and_of_types_that_are_added():
         pod = pawl.serve()
         before = threads(pod)
         for i in range(100):
-            source = json.dumps({"type": "x", "domain": f"d{i}", "steps": [{"name": "a", "set": {"a": 1}}]})
-            db.rows(f"select pawl.process_define('d{i}', 'x', $q${source}$q$, null, null, 'test')")
+            define(pawl, {"type": "x", "domain": f"d{i}", "steps": [{"name": "a", "set": {"a": 1}}]})
         ids = [db.value(f"select pawl.start('x', p_domain => 'd{i}')") for i in range(100)]
         wait_until(lambda: db.value("select count(*) from pawl.outcome where status = 'COMPLETED'") == "100", what="all have ended")
         assert pod.is_running() and len(set(ids)) == 100
         assert threads(pod) <= before + 100 * 4, (before, threads(pod))
         # A worker is replaced whenever its domain gets a type; the one before does not stay.
         for i in range(5):
-            source = json.dumps({"type": f"t{i}", "domain": "grows", "steps": [{"name": "a", "set": {"a": 1}}]})
-            db.rows(f"select pawl.process_define('grows', 't{i}', $q${source}$q$, null, null, 'test')")
+            define(pawl, {"type": f"t{i}", "domain": "grows", "steps": [{"name": "a", "set": {"a": 1}}]})
             db.rows(f"select pawl.start('t{i}', p_domain => 'grows')")
             wait_until(lambda n=101 + i: db.value("select count(*) from pawl.outcome") == str(n), what=f"type {i} runs")
         assert pod.is_running()

@@ -479,9 +479,10 @@ def the_audit_names_the_login_of_a_caller_that_names_a_person():
             assert db.rows("select distinct actor, details->>'login', details->>'reason' from pawl.audit where event = 'CANCELED' order by 1, 2") == [
                 f"ann|{boss}|r", f"{boss}||r", f"{shop} (ann)||r"]
             # A process that runs.
+            steps = '[{"name": "a", "kind": "set"}]'
             source = '{"type": "order", "domain": "shop", "steps": [{"name": "a", "set": {"a": %s}}]}'
-            db.rows(f"select pawl.process_define('shop', 'order', '{source % 1}', null, null, 'ann'); select pawl.start('order', '{{}}', p_domain => 'shop'); "
-                    f"select pawl.process_define('shop', 'order', '{source % 2}', null, null, 'ann')")
+            db.rows(f"select pawl.process_define('shop', 'order', '{source % 1}', null, 'troubleshoot', 'ann', '{steps}'); select pawl.start('order', '{{}}', p_domain => 'shop'); "
+                    f"select pawl.process_define('shop', 'order', '{source % 2}', null, 'troubleshoot', 'ann', '{steps}')")
             process = db.value("select command_id from pawl.command where type = 'order'")
             assert attempt(db, boss, f"select pawl.process_move('{{{process}}}', null, 2, 'ann', 'r')", login) == ""
             db.rows("select pawl.claim(pawl.domain_find('process:shop'), 1, 60000, array_fill(0::bigint, array[10]), null, 'w')")

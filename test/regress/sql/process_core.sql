@@ -100,10 +100,10 @@ select s ->> 'name' as step, s -> 'result' as result from jsonb_array_elements(p
 select pawl.process_show('018f0000-0000-7000-8000-000000000002') ->> 'status' as status, pawl.process_show('018f0000-0000-7000-8000-000000000002') -> 'waits_for' as waits_for;
 
 -- Definitions: the same again is the same version. A type whose open processes are code is refused.
-select version, is_new from pawl.process_define('shop', 'order', '{"type": "order", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, 'me');
-select version, is_new from pawl.process_define('shop', 'invoice', '{"type": "invoice", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, 'me');
-select version, is_new from pawl.process_define('shop', 'invoice', '{"type": "invoice", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, 'me');
-select version, is_new from pawl.process_define('shop', 'invoice', '{"type": "invoice", "domain": "shop", "steps": [{"name": "a", "set": {"a": 2}}]}', 60000, 'fail', 'me');
+select version, is_new from pawl.process_define('shop', 'order', '{"type": "order", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', 'me', '[{"name": "a", "kind": "set"}]');
+select version, is_new from pawl.process_define('shop', 'invoice', '{"type": "invoice", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', 'me', '[{"name": "a", "kind": "set"}]');
+select version, is_new from pawl.process_define('shop', 'invoice', '{"type": "invoice", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', 'me', '[{"name": "a", "kind": "set"}]');
+select version, is_new from pawl.process_define('shop', 'invoice', '{"type": "invoice", "domain": "shop", "steps": [{"name": "a", "set": {"a": 2}}]}', 60000, 'fail', 'me', '[{"name": "a", "kind": "set"}]');
 select pawl.start('invoice', '{"a": 1}', '018f0000-0000-7000-8000-000000000010', 'shop');
 select d.version, p.deadline > pawl.now() as has_deadline, p.deadline_action
 from pawl.process p join pawl.command c on c.id = p.id join pawl.process_definition d on d.id = p.definition_id

@@ -186,8 +186,8 @@ select * from shown where process between '61' and '62' order by 1;
 select r.payload ->> 'status' as status, r.payload ->> 'error' as error from pawl.process_response r where r.id = number(61);
 
 -- A definition: its deadline is replaced, and an action that is not given is that of the file.
-select version from pawl.process_define('shop', 'defined', '{"type": "defined", "domain": "shop", "deadline": "1h", "on_deadline": "fail", "steps": [{"name": "w", "wait": {"response": "go"}}]}', 3600000, 'fail', 'ann');
-select version from pawl.process_define('shop', 'saga', '{"type": "saga", "domain": "shop", "steps": [{"name": "a", "exec": "true", "compensate": {"exec": "true"}}]}', null, null, 'ann');
+select version from pawl.process_define('shop', 'defined', '{"type": "defined", "domain": "shop", "deadline": "1h", "on_deadline": "fail", "steps": [{"name": "w", "wait": {"response": "go"}}]}', 3600000, 'fail', 'ann', '[{"name": "w", "kind": "wait", "response": "go", "responses": 1}]');
+select version from pawl.process_define('shop', 'saga', '{"type": "saga", "domain": "shop", "steps": [{"name": "a", "exec": "true", "compensate": {"exec": "true"}}]}', null, 'compensate', 'ann', '[{"name": "a", "kind": "exec", "acts": true, "is_compensated": true}]');
 select pawl.start('defined', '{}', process(71), 'shop') is not null and
        pawl.start('defined', '{}', process(72), 'shop', p_deadline => '1 min') is not null and
        pawl.start('defined', '{}', process(73), 'shop', p_deadline => '1 min', p_on_deadline => 'compensate') is not null and

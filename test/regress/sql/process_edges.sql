@@ -47,7 +47,7 @@ select verdict, is_new, decision from pawl.process_compensate('{018f0000-0000-70
 select state ? '$cancel' from pawl.process;
 
 -- The first definition of a type reads processes without a definition only, however many others wait.
-select version from pawl.process_define('many', 'waits', '{"type": "waits", "domain": "many", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, 'test');
+select version from pawl.process_define('many', 'waits', '{"type": "waits", "domain": "many", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', 'test', '[{"name": "a", "kind": "set"}]');
 select count(pawl.start('waits', p_domain => 'many')) from generate_series(1, 300);
 select count(pawl.start('code', p_process_id => md5('code' || n)::uuid, p_domain => 'many')) from generate_series(1, 2) n;
 create function reads () returns bigint language sql as $$
@@ -56,11 +56,11 @@ create function reads () returns bigint language sql as $$
 $$;
 begin;
 create temp table before as select coalesce(reads(), 0) as reads; -- of transactions before, which were not reported yet
-select version from pawl.process_define('many', 'first', '{"type": "first", "domain": "many", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, 'test');
+select version from pawl.process_define('many', 'first', '{"type": "first", "domain": "many", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', 'test', '[{"name": "a", "kind": "set"}]');
 select coalesce(reads(), 0) - b.reads < 50 as few from before b;
 commit;
 insert into pawl.process_step (id, step, attempt, started_at, ended_at) select c.id, 'a', 1, now(), now() from pawl.command c where c.command_id = md5('code1')::uuid;
-select version from pawl.process_define('many', 'code', '{"type": "code", "domain": "many", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, 'test');
+select version from pawl.process_define('many', 'code', '{"type": "code", "domain": "many", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', 'test', '[{"name": "a", "kind": "set"}]');
 -- Nor does it read processes of code that have ended, however many there are.
 select count(pawl.start('code', p_process_id => md5('ended' || n)::uuid, p_domain => 'ended')) from generate_series(1, 301) n;
 insert into pawl.process_step (id, step, attempt, started_at, ended_at)
@@ -71,7 +71,7 @@ where r.id <> (select max(m.id) from pawl.ready m);
 begin;
 truncate before;
 insert into before select coalesce(reads(), 0);
-select version from pawl.process_define('ended', 'first', '{"type": "first", "domain": "ended", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, 'test');
+select version from pawl.process_define('ended', 'first', '{"type": "first", "domain": "ended", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', 'test', '[{"name": "a", "kind": "set"}]');
 select coalesce(reads(), 0) - b.reads < 200 as few from before b;
 commit;
-select version from pawl.process_define('ended', 'code', '{"type": "code", "domain": "ended", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, 'test');
+select version from pawl.process_define('ended', 'code', '{"type": "code", "domain": "ended", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', 'test', '[{"name": "a", "kind": "set"}]');

@@ -1,9 +1,9 @@
 -- process_list_plan.sql - a list by domain or type reads processes of that domain or type, however many others there are; also for a domain that has none,
 -- with a status, and behind the first page.
 \set VERBOSITY terse
-select d.is_new from pawl.process_define('big', 'order', '{"type": "order", "domain": "big", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, null) d;
-select d.is_new from pawl.process_define('small', 'order', '{"type": "order", "domain": "small", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, null) d;
-select d.is_new from pawl.process_define('small', 'refund', '{"type": "refund", "domain": "small", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, null) d;
+select d.is_new from pawl.process_define('big', 'order', '{"type": "order", "domain": "big", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', null, '[{"name": "a", "kind": "set"}]') d;
+select d.is_new from pawl.process_define('small', 'order', '{"type": "order", "domain": "small", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', null, '[{"name": "a", "kind": "set"}]') d;
+select d.is_new from pawl.process_define('small', 'refund', '{"type": "refund", "domain": "small", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', null, '[{"name": "a", "kind": "set"}]') d;
 select count(pawl.start(t, p_domain => d)) from (values ('big', 'order'), ('big', 'code'), ('empty', 'code'), ('old', 'code')) v (d, t);
 select count(pawl.start(t, p_domain => 'small')) from generate_series(1, 3) n, unnest(array['order', 'refund', 'code', 'other']) t;
 -- 60,000 others, of which half are run by code.

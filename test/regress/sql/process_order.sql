@@ -25,7 +25,8 @@ begin
 end
 $$;
 select version from pawl.process_define('shop', 'order', '{"type": "order", "domain": "shop", "steps": [
-  {"name": "pay", "exec": "true", "compensate": {"exec": "true"}}, {"name": "mail", "exec": "true"}, {"name": "x", "exec": "true"}]}', null, null, 'test');
+  {"name": "pay", "exec": "true", "compensate": {"exec": "true"}}, {"name": "mail", "exec": "true"}, {"name": "x", "exec": "true"}]}', null, 'compensate', 'test', '[
+  {"name": "pay", "kind": "exec", "acts": true, "is_compensated": true}, {"name": "mail", "kind": "exec", "acts": true}, {"name": "x", "kind": "exec", "acts": true}]');
 
 -- A step whose begin was estimated too early: what was recorded before it is not set aside.
 select pawl.start('order', p_process_id => '018f0000-0000-7000-8000-000000000001', p_domain => 'shop') is not null as started;

@@ -29,7 +29,10 @@ select r.kind, r.name, r.is_aside from pawl.process_response r where r.name = 'i
 
 -- A reply without a record is set aside with its step, also if its command was deleted: it is not taken for the outcome of the next run.
 select version from pawl.process_define('shop', 'd', '{"type": "d", "domain": "shop", "steps": [{"name": "a", "exec": "true"}, {"name": "p", "parallel": {
-  "x": [{"name": "mail", "command": {"domain": "mailer", "type": "m"}}], "y": [{"name": "b", "exec": "false"}]}}]}', null, null, 'ann');
+  "x": [{"name": "mail", "command": {"domain": "mailer", "type": "m"}}], "y": [{"name": "b", "exec": "false"}]}}]}', null, 'troubleshoot', 'ann', '[
+  {"name": "a", "kind": "exec", "acts": true}, {"name": "p", "kind": "parallel", "last": 3},
+  {"name": "mail", "kind": "command", "acts": true, "list": "/p/x", "position": 0, "parent": "p", "sends": "\"m\" to domain \"mailer\""},
+  {"name": "b", "kind": "exec", "acts": true, "list": "/p/y", "position": 0, "parent": "p"}]');
 select pawl.start('d', '{}', process(2), 'shop') is not null as started;
 truncate leased;
 insert into leased select * from claim_one('process:shop');
@@ -47,4 +50,4 @@ select string_agg(pawl.record_text(s.step, s.item, s.undo, s.kind, s.aside), ', 
 
 -- Two transactions that are the first to send to a domain at the same time write a row of its name each.
 insert into pawl.domain_name (id, name) select id, name from pawl.domain_name where name = 'process:shop';
-select version from pawl.process_define('shop', 'new', '{"type": "new", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}', null, null, 'ann');
+select version from pawl.process_define('shop', 'new', '{"type": "new", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', 'ann', '[{"name": "a", "kind": "set"}]');

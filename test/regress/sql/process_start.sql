@@ -53,7 +53,7 @@ select pawl.attached_due(100, 1000) > 0 as decided;
 select * from shown where process >= '11' order by process;
 
 -- A definition's deadline counts from then, too.
-select pawl.process_define('shop', 'timed', '{"domain": "shop", "type": "timed", "steps": [{"name": "nap", "sleep": "1h"}]}', 600000, 'fail', 'ann');
+select pawl.process_define('shop', 'timed', '{"domain": "shop", "type": "timed", "steps": [{"name": "nap", "sleep": "1h"}]}', 600000, 'fail', 'ann', '[{"name": "nap", "kind": "sleep", "sleeps": "for a fixed time"}]');
 select pawl.start('timed', '{}', process(21), 'shop', p_delay => '1 h') = process(21) as same, pawl.start('timed', '{}', process(22), 'shop') = process(22) as same;
 select * from shown where process like '2%' order by process;
 

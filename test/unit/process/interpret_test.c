@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/sync.h"
-#include "process/definition.h"
+#include "process/process.h"
 #include "test/unit/bus/fixture.h"
 #include "test/unit/pg/await.h"
 
@@ -68,14 +68,15 @@ static void define(Engine *engine, const char *type, const char *rest)
     Arena            *arena = engine->bus->arena;
     char             *json  = arena_print(arena, "{'type': '%s', 'domain': 'shop', %s}", type, rest);
     const Definition *definition;
+    ProcessDefined    defined;
     Error             error = {0};
 
     for (char *at = json; (at = strchr(at, '\'')); at++)
         *at = '"';
     if (definition_parse("test.json", json, strlen(json), arena, &definition, &error) != OK)
         fail_msg("%s", error.text);
-    engine_exec(engine, arena_print(arena, "select pawl.process_define('shop', '%s', $d$%s$d$, null, null, 'test')",
-                                    type, json));
+    if (process_define(engine->bus->pool, deadline_in_ms(10000), 0, definition, "test", &defined, &error) != OK)
+        fail_msg("%s", error.text);
 }
 
 static void start(Engine *engine, const char *type, const char *state)

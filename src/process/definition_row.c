@@ -1,0 +1,126 @@
+/*
+ * definition_row.c - the steps of a definition as rows of pawl.process_definition_step, so that SQL never reads a file.
+ */
+#include "process/definition.h"
+
+/* What the rows say about a kind beyond its name; a kind without a row has none of it. */
+static const struct {
+    bool is_loop; /* its list runs once per item: records of the steps inside of it name the item */
+    bool acts;    /* on the world outside of the process, so that a retry must not forget that it has run */
+} kinds[STEP_KIND_COUNT] = {
+    [STEP_EXEC] = {.acts = true},    [STEP_SQL] = {.acts = true},    [STEP_HTTP] = {.acts = true},
+    [STEP_COMMAND] = {.acts = true}, [STEP_WALLET] = {.acts = true}, [STEP_EACH] = {.is_loop = true},
+    [STEP_PROCESS] = {.acts = true},
+};
+
+/* "/STEP/BRANCH" for each step around the list, the outermost first. */
+static void list_print(const StepList *list, Text *text)
+{
+    if (!list->above)
+        return;
+    list_print(list->above->list, text);
+    text_print(text, "/%s/%s", list->above->name, list->name ? list->name : "");
+}
+
+static int loop_depth(const StepList *list)
+{
+    int depth = 0;
+
+    for (; list->above; list = list->above->list)
+        depth += kinds[list->above->action.kind].is_loop;
+    return depth;
+}
+
+/* The number of the last step inside of this one; its own if there is none. */
+static int last_inside(const Definition *definition, const Step *step)
+{
+    int last = step->number;
+
+    for (int i = last + 1; i < definition->count; i++) {
+        const StepList *list = definition->steps[i]->list;
+
+        while (list->above && list->above != step)
+            list = list->above->list;
+        if (!list->above)
+            break;
+        last = i;
+    }
+    return last;
+}
+
+static void target_write(const Action *action, const char *name, Writer *writer)
+{
+    scoped_text Text text       = {0};
+    bool             is_command = action && action->kind == STEP_COMMAND;
+
+    if (!is_command && !(action && action->kind == STEP_PROCESS))
+        return;
+    text_init(&text, NULL, TEXT_MAX_LINE);
+    text_print(&text, "\"%s\" to domain \"%s\"", is_command ? action->command.type : action->process.type,
+               is_command ? action->command.domain : action->process.domain);
+    writer_text(writer, name, text_string(&text));
+}
+
+static void wait_write(const WaitAction *wait, Writer *writer)
+{
+    if (wait->response)
+        writer_text(writer, "response", wait->response);
+    else
+        writer_text(writer, "until", condition_text(wait->until));
+    writer_i64(writer, "responses", wait->count);
+}
+
+static void sleep_write(const SleepAction *sleep, Writer *writer)
+{
+    writer_text(writer, "sleeps",
+                sleep->until      ? "until a time from a template"
+                : sleep->for_text ? "for a time from a template"
+                                  : "for a fixed time");
+}
+
+static void when_write(const Step *step, Writer *writer)
+{
+    const WhenAction *when = &step->action.when;
+    int               end  = step->list->count; /* positions are from 0 */
+
+    writer_i64(writer, "then_at", when->then_step ? when->then_step->position : end);
+    writer_i64(writer, "else_at", when->else_step ? when->else_step->position : end);
+}
+
+static void row_write(const Definition *definition, const Step *step, Writer *writer)
+{
+    scoped_text Text list   = {0};
+    const Action    *action = &step->action;
+
+    text_init(&list, NULL, TEXT_MAX_LINE);
+    list_print(step->list, &list);
+    writer_object(writer, NULL);
+    writer_text(writer, "name", step->name);
+    writer_text(writer, "kind", step_kind_names[action->kind]);
+    writer_text(writer, "list", text_string(&list));
+    writer_i64(writer, "position", step->position);
+    writer_i64(writer, "depth", loop_depth(step->list));
+    writer_i64(writer, "last", last_inside(definition, step));
+    if (step->list->above)
+        writer_text(writer, "parent", step->list->above->name);
+    writer_bool(writer, "is_loop", kinds[action->kind].is_loop);
+    writer_bool(writer, "acts", kinds[action->kind].acts);
+    writer_bool(writer, "is_compensated", step->compensate != NULL);
+    target_write(action, "sends", writer);
+    target_write(step->compensate, "undo_sends", writer);
+    if (action->kind == STEP_WAIT)
+        wait_write(&action->wait, writer);
+    if (action->kind == STEP_SLEEP)
+        sleep_write(&action->sleep, writer);
+    if (action->kind == STEP_WHEN)
+        when_write(step, writer);
+    writer_end(writer);
+}
+
+void definition_rows_write(const Definition *definition, Writer *writer)
+{
+    writer_array(writer, NULL);
+    for (int i = 0; i < definition->count; i++)
+        row_write(definition, definition->steps[i], writer);
+    writer_end(writer);
+}
