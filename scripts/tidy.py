@@ -41,10 +41,10 @@ SQL_NAMES = {"process": r"\bpawl\.process", "telegram": r"\bpawl\.telegram", "bo
 
 # Static functions that are called like public ones, and types that are defined twice. The list only shrinks.
 NAMES_TWICE = """
-    Batch batch_send BatchSending Call ClaimedCommand command_send command_write Cut Entry failure_record Found Group
+    Batch batch_send BatchSending Call ClaimedCommand command_write Cut Entry Found Group
     Kept Key key_hash lease_release leases_extend List list_print locked_add Loop name_is_valid Opening Page Parser
-    Part Position progress_end reply_record Report report_run Run run_end run_is_over Scope send_prepare Sending
-    Setting Settled slot_take Statement Step Turn undo_run Watch worker_run
+    Part Position progress_end Report report_run Run run_end run_is_over Scope Sending
+    Setting Settled slot_take Statement Turn undo_run Watch worker_run
 """.split()
 
 # Written apart, so that this file does not find itself.

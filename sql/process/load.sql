@@ -91,7 +91,8 @@ begin
     left join lateral (
       select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                'step', s.step, 'item', nullif(s.item, '{}'), 'undo', nullif(s.undo, false), 'kind', nullif(s.kind, 'step'), 'aside', nullif(s.aside, 0),
-               'attempt', s.attempt, 'verdict', s.verdict, 'retry_us', pawl.micros(s.retry_at), 'taken', s.taken, 'call', s.call, 'call_kind', s.call_kind,
+               'attempt', s.attempt, 'verdict', s.verdict, 'retry_us', pawl.micros(s.retry_at), 'response', s.response, 'taken', s.taken,
+               'call', s.call, 'call_kind', s.call_kind,
                'input_hash', s.input_hash, 'error', s.error, 'is_reset', s.is_reset, 'ended_us', pawl.micros(s.ended_at)))
                || case when s.result is null then '{}' else jsonb_build_object('result', pawl.json_shown(s.result)) end order by s.number) as steps
       from pawl.process_step s where s.id = u.id) s on true

@@ -6,14 +6,14 @@
 -- A record as pawl.process_write takes it; absent members have the values that they have most often. Times are in microseconds since 1970.
 create or replace function pawl.record_read (p_record jsonb)
   returns table (step text, item integer[], undo boolean, kind text, aside smallint, attempt smallint, verdict text, retry_at timestamptz,
-                 taken int4multirange, call integer, call_kind text, input_hash text, started_at timestamptz)
+                 response text, taken int4multirange, call integer, call_kind text, input_hash text, started_at timestamptz)
   language sql stable
 as $$
   select r.step, coalesce(r.item, '{}'), coalesce(r.undo, false), coalesce(r.kind, 'step'), coalesce(r.aside, 0::smallint),
-         coalesce(r.attempt, 1::smallint), r.verdict, timestamptz 'epoch' + r.retry_us * interval '1 us', r.taken, r.call, r.call_kind, r.input_hash,
+         coalesce(r.attempt, 1::smallint), r.verdict, timestamptz 'epoch' + r.retry_us * interval '1 us', r.response, r.taken, r.call, r.call_kind, r.input_hash,
          timestamptz 'epoch' + r.started_us * interval '1 us'
   from jsonb_to_record(p_record) r (
-    step text, item integer[], undo boolean, kind text, aside smallint, attempt smallint, verdict text, retry_us bigint, taken int4multirange,
+    step text, item integer[], undo boolean, kind text, aside smallint, attempt smallint, verdict text, retry_us bigint, response text, taken int4multirange,
     call integer, call_kind text, input_hash text, started_us bigint)
 $$;
 

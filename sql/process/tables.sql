@@ -123,7 +123,8 @@ create table pawl.process_step (
   attempt smallint not null default 1,
   verdict text not null default 'done', -- done; failed: counts by the policy; final: not tried again; refused: the same, for a business reason; timed_out
   retry_at timestamptz, -- not tried again before this; null: as the policy says
-  taken int4multirange, -- of a wait: the responses of its name that it has taken, by their order from 0
+  response text, -- of a wait: the name of the responses that it has taken
+  taken int4multirange, -- and which of this name, by their order from 0
   call integer, -- of code: the number of the call, from 0
   call_kind text,
   input_hash text,

@@ -160,8 +160,8 @@ begin
     cross join lateral pawl.record_read(u.record) r
     where u.verdict = 'WRITTEN' and u.record is not null
   ), recorded as (
-    insert into pawl.process_step (id, step, item, undo, kind, aside, attempt, verdict, retry_at, taken, call, call_kind, input_hash, result, error, started_at, ended_at)
-    select i.id, i.step, i.item, i.undo, i.kind, i.aside, i.attempt, coalesce(i.verdict, case when i.error is null then 'done' else 'failed' end), i.retry_at, i.taken,
+    insert into pawl.process_step (id, step, item, undo, kind, aside, attempt, verdict, retry_at, response, taken, call, call_kind, input_hash, result, error, started_at, ended_at)
+    select i.id, i.step, i.item, i.undo, i.kind, i.aside, i.attempt, coalesce(i.verdict, case when i.error is null then 'done' else 'failed' end), i.retry_at, i.response, i.taken,
            i.call, i.call_kind, i.input_hash, i.result, i.error, coalesce(i.started_at, p_now), p_now
     from item i
     on conflict (id, step, item, undo, kind, aside, attempt) do nothing

@@ -118,7 +118,7 @@ static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
     TRY(attempt_patch(run->attempt, result, reterr));
     run->record  = (RunRecord){.id         = run->attempt->id,
                                .result     = result,
-                               .started_us = run->attempt->started_us,
+                               .started_us = run->attempt->verb.record.started_us,
                                .patch      = run->attempt->patch,
                                .version    = run->attempt->version};
     code         = run_record_in(run->attempt->walk->run, tx, &run->record, &verdict, reterr);

@@ -1,12 +1,5 @@
 /*
- * attempt.c - actions that may fail: tried by their policy, recorded attempt by attempt.
- *
- *     no record          run it now
- *     n failures         wait until the policy's delay after the last one has passed, then run it again
- *     attempts used up   it has failed for good; so has one whose record says that it was final, or a refusal
- *
- * A failure is recorded before anything else is done, so that a worker that dies does not make an attempt forgotten, and one that dies while
- * the action runs does not make it count.
+ * attempt.c - actions of definitions: tried by their policy (verb.h), each attempt with what templates give it, and what comes of it saved.
  *
  * An action that succeeded but whose result cannot be saved (`save` names what the result does not have, a limit is reached) fails its step,
  * and yet it has happened: RECORD_DONE says that, so it is compensated like others, and not run again when the step is tried again. The same
@@ -114,124 +107,50 @@ int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise)
     return left ? left : 1;
 }
 
-/* ---- the policy ---- */
-
-static int64_t delay_us(const StepRetry *policy, int failures, int64_t least_ms)
-{
-    double ms = (double)policy->delay_ms;
-
-    for (int i = 1; i < failures && ms < (double)policy->delay_ms_max; i++)
-        ms *= policy->factor;
-    if (ms > (double)policy->delay_ms_max)
-        ms = (double)policy->delay_ms_max;
-    if (ms < (double)least_ms)
-        ms = (double)least_ms;
-    return (int64_t)(ms * 1000);
-}
-
-/* May it be tried now? */
-static bool attempt_is_due(Walk *walk, const Action *action, RecordId id, Flow *ret_flow, int *ret_failures)
-{
-    const StepRecord *last = run_failure(walk->run, id, ret_failures);
-
-    if (!last)
-        return true;
-    if (*ret_failures >= action->retry.attempts || step_end_is_final(last->end)) {
-        walk_fail(walk, id, last->error, last->end == END_REFUSED, ret_flow);
-        return false;
-    }
-    int64_t due_us = last->ended_us + delay_us(&action->retry, *ret_failures, 0);
-
-    if (due_us < last->retry_us)
-        due_us = last->retry_us;
-    if (run_now_us(walk->run) >= due_us)
-        return true;
-    run_wait(walk->run, id, WAIT_RETRY, /* of= */ NULL, 0, due_us);
-    *ret_flow = FLOW_BLOCKED;
-    return false;
-}
-
 /* ---- recording ---- */
+
+Verb walk_verb(Walk *walk, RecordId id, Arena *arena)
+{
+    return (Verb){.run = walk->run, .arena = arena, .record = {.id = id}, .retry = {.attempts = 1}};
+}
+
+void walk_obey(Walk *walk, const Verb *verb, Flow *flow)
+{
+    if (*flow == FLOW_FAILED)
+        walk_fail(walk, verb->record.id, verb->error, verb->is_refusal, flow);
+}
 
 ErrorCode happened_record(Walk *walk, RecordId id, const char *result, const char *why, Flow *ret_flow, Error *reterr)
 {
-    RecordId   done  = record_as(id, RECORD_DONE);
-    Error      error = {0};
-    RunVerdict verdict;
-    ErrorCode  code = OK;
+    Verb verb = walk_verb(walk, id, /* arena= */ NULL);
 
-    *ret_flow = FLOW_NEXT;
-    if (!run_result(walk->run, done)) {
-        code = step_record(walk, done, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
-        if (code == ERR_LIMIT || code == ERR_INVALID)
-            code = step_record(walk, done, "null", /* patch= */ NULL, 0, &verdict, ret_flow, &error);
-    }
-    if (code != OK) {
-        if (reterr)
-            *reterr = error;
-        return code;
-    }
-    if (*ret_flow == FLOW_NEXT)
-        walk_fail(walk, id, why, /* is_refusal= */ false, ret_flow);
+    TRY(verb_happened(&verb, result, why, ret_flow, reterr));
+    walk_obey(walk, &verb, ret_flow);
     return OK;
 }
 
-static ErrorCode unsaved_record(Attempt *attempt, const char *result, const char *why, Flow *ret_flow, Error *reterr)
-{
-    return happened_record(attempt->walk, attempt->id, result, why, ret_flow, reterr);
-}
-
-typedef struct {
-    Attempt    *attempt;
-    const char *result;
-    ArenaMark   mark; /* what the patch before has taken is used again */
-} SavePatch;
-
+/* What the patch before has taken of the arena is used again. */
 static ErrorCode save_refresh(void *context, RunRecord *record, Error *reterr)
 {
-    const SavePatch *patch = context;
+    Attempt *attempt = context;
 
-    arena_rewind(patch->attempt->arena, patch->mark);
-    TRY(attempt_patch(patch->attempt, patch->result, reterr));
-    record->patch   = patch->attempt->patch;
-    record->version = patch->attempt->version;
+    if (attempt->has_saved)
+        arena_rewind(attempt->arena, attempt->saved);
+    attempt->saved     = arena_mark(attempt->arena);
+    attempt->has_saved = true;
+    TRY(attempt_patch(attempt, record->result, reterr));
+    record->patch   = attempt->patch;
+    record->version = attempt->version;
     return OK;
-}
-
-ErrorCode patch_record(Walk *walk, RunRecord *record, Flow *ret_flow, Error *reterr)
-{
-    RunVerdict verdict = RUN_STALE;
-
-    for (int i = 0; i < STALE_TRIES && verdict == RUN_STALE && !(i > 0 && run_must_end(walk->run)); i++) {
-        TRY(record->refresh(record->context, record, reterr));
-        TRY(run_record(walk->run, record, &verdict, reterr));
-    }
-    *ret_flow = verdict == RUN_OVER ? FLOW_STOPPED : FLOW_NEXT;
-    if (verdict == RUN_STALE)
-        return fail(reterr, ERR_BUSY, "the state changes faster than step \"%s\" can patch it", record->id.step);
-    return OK;
-}
-
-ErrorCode saved_record(Attempt *attempt, const char *result, const char *taken, Flow *ret_flow, Error *reterr)
-{
-    SavePatch patch  = {attempt, result, arena_mark(attempt->arena)};
-    RunRecord record = {.id         = attempt->id,
-                        .result     = result,
-                        .taken      = taken,
-                        .started_us = attempt->started_us,
-                        .refresh    = save_refresh,
-                        .context    = &patch};
-
-    return patch_record(attempt->walk, &record, ret_flow, reterr);
 }
 
 static ErrorCode success_write(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
 {
     Error     error = {0};
-    ErrorCode code  = saved_record(attempt, result, /* taken= */ NULL, ret_flow, &error);
+    ErrorCode code  = verb_succeed(&attempt->verb, result, ret_flow, &error);
 
     if (code == ERR_INVALID || code == ERR_LIMIT)
-        return unsaved_record(attempt, result, error.text, ret_flow, reterr);
+        return happened_record(attempt->walk, attempt->id, result, error.text, ret_flow, reterr);
     if (code != OK && reterr)
         *reterr = error;
     return code;
@@ -241,15 +160,14 @@ static ErrorCode success_write(Attempt *attempt, const char *result, Flow *ret_f
  * that is too large to be kept twice stays here until the lock is gone. ERR_BUSY: *reterr says why, as before. */
 static ErrorCode success_keep(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
 {
-    RecordId   done  = record_as(attempt->id, RECORD_DONE);
-    Run       *run   = attempt->walk->run;
-    Error      error = {0};
-    RunVerdict verdict;
-    ErrorCode  code;
+    Run      *run   = attempt->walk->run;
+    RunRecord done  = {.id = record_as(attempt->id, RECORD_DONE), .result = result};
+    Error     error = {0};
+    ErrorCode code;
 
-    if (run_result(run, done))
+    if (run_result(run, done.id))
         return ERR_BUSY;
-    code = step_record(attempt->walk, done, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
+    code = verb_record(&attempt->verb, &done, ret_flow, &error);
     if (code == OK)
         return *ret_flow == FLOW_NEXT ? ERR_BUSY : OK;
     if (code == ERR_LIMIT || code == ERR_INVALID)
@@ -266,7 +184,7 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
     ErrorCode code;
 
     if (attempt->action == &attempt->step->action && step_is_last(attempt->step)) {
-        RunRecord record = {.id = attempt->id, .result = result, .started_us = attempt->started_us};
+        RunRecord record = {.id = attempt->id, .result = result, .started_us = attempt->verb.record.started_us};
 
         attempt->walk->last = run_record_with_end(attempt->walk->run, &record);
         if (attempt->walk->last)
@@ -279,52 +197,44 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
     return code;
 }
 
+Attempt attempt_begin(Walk *walk, const Scope *scope, const Step *step, const Action *action, RecordId id, Arena *arena)
+{
+    Attempt attempt = {.walk   = walk,
+                       .scope  = scope,
+                       .step   = step,
+                       .action = action,
+                       .id     = id,
+                       .arena  = arena,
+                       .verb   = walk_verb(walk, id, arena)};
+
+    attempt.verb.retry             = action->retry;
+    attempt.verb.record.started_us = run_now_us(walk->run);
+    return attempt;
+}
+
+void attempt_saves(Attempt *attempt)
+{
+    if (!attempt->step->save || attempt->action != &attempt->step->action)
+        return;
+    attempt->verb.record.refresh = save_refresh;
+    attempt->verb.record.context = attempt;
+}
+
 ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, RecordId id, const SentReply *reply,
                        Flow *ret_flow, Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = NULL;
-    Attempt                   attempt = {.walk       = walk,
-                                         .scope      = scope,
-                                         .step       = step,
-                                         .action     = &step->action,
-                                         .id         = id,
-                                         .started_us = run_now_us(walk->run)};
+    scoped(arena_free) Arena *arena = NULL;
+    Attempt                   attempt;
 
     *ret_flow = FLOW_NEXT;
     if (run_result(walk->run, id) || run_result(walk->run, record_as(id, RECORD_DONE)))
         return OK;
     if (reply->error)
         return happened_record(walk, id, "null", reply->error, ret_flow, reterr);
-    arena         = arena_new(ATTEMPT_BYTES_MAX);
-    attempt.arena = arena;
+    arena   = arena_new(ATTEMPT_BYTES_MAX);
+    attempt = attempt_begin(walk, scope, step, &step->action, id, arena);
+    attempt_saves(&attempt);
     return success_write(&attempt, reply->result ? reply->result : "null", ret_flow, reterr);
-}
-
-static ErrorCode failure_record(Attempt *attempt, const AttemptResult *result, Flow *ret_flow, Error *reterr)
-{
-    Walk      *walk   = attempt->walk;
-    int64_t    now_us = run_now_us(walk->run);
-    RunRecord  record = {.id         = attempt->id,
-                         .end        = result->end,
-                         .error      = result->error,
-                         .retry_us   = result->retry_ms > 0 ? now_us + result->retry_ms * 1000 : 0,
-                         .started_us = attempt->started_us};
-    RunVerdict verdict;
-    bool       is_last = step_end_is_final(result->end) || attempt->attempt >= attempt->action->retry.attempts;
-
-    TRY(run_record(walk->run, &record, &verdict, reterr));
-    if (verdict != RUN_OK) {
-        *ret_flow = FLOW_STOPPED;
-        return OK;
-    }
-    if (is_last) {
-        walk_fail(walk, attempt->id, result->error, result->end == END_REFUSED, ret_flow);
-        return OK;
-    }
-    run_wait(walk->run, attempt->id, WAIT_RETRY, /* of= */ NULL, 0,
-             run_now_us(walk->run) + delay_us(&attempt->action->retry, attempt->attempt, result->retry_ms));
-    *ret_flow = FLOW_BLOCKED;
-    return OK;
 }
 
 static ErrorCode result_take(Attempt *attempt, const AttemptResult *result, Flow *ret_flow, Error *reterr)
@@ -332,13 +242,16 @@ static ErrorCode result_take(Attempt *attempt, const AttemptResult *result, Flow
     *ret_flow = result->state == ATTEMPT_BLOCKED ? FLOW_BLOCKED : FLOW_STOPPED;
     if (result->state != ATTEMPT_ENDED)
         return OK;
-    if (result->end != END_DONE)
-        return failure_record(attempt, result, ret_flow, reterr);
+    if (result->end != END_DONE) {
+        TRY(verb_fail(&attempt->verb, result, ret_flow, reterr));
+        walk_obey(attempt->walk, &attempt->verb, ret_flow);
+        return OK;
+    }
     *ret_flow = run_is_over(attempt->walk->run) ? FLOW_STOPPED : FLOW_NEXT; /* canceled meanwhile */
     if (result->recorded)
         return OK;
     if (result->error)
-        return unsaved_record(attempt, "null", result->error, ret_flow, reterr);
+        return happened_record(attempt->walk, attempt->id, "null", result->error, ret_flow, reterr);
     return success_record(attempt, result->result ? result->result : "null", ret_flow, reterr);
 }
 
@@ -368,22 +281,24 @@ ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Ac
 {
     scoped(arena_free) Arena *arena   = NULL;
     AttemptResult             result  = {0};
-    Attempt                   attempt = {
-                          .walk = walk, .scope = scope, .step = step, .action = action, .id = id, .result_before = result_before};
-    char      key[UUID_TEXT_SIZE];
-    int       failures;
-    ErrorCode code = OK;
+    Attempt                   attempt = attempt_begin(walk, scope, step, action, id, /* arena= */ NULL);
+    char                      key[UUID_TEXT_SIZE];
+    int                       failures;
+    ErrorCode                 code = OK;
 
-    if (!attempt_is_due(walk, action, id, ret_flow, &failures))
+    *ret_flow = verb_due(&attempt.verb, &failures);
+    walk_obey(walk, &attempt.verb, ret_flow);
+    if (*ret_flow != FLOW_NEXT)
         return OK;
     if (!id.undo && run_records_left(walk->run) == 0) /* before it does something that cannot be recorded */
         return fail(reterr, ERR_LIMIT, RUN_RECORDS_REACHED, RUN_RECORDS_MAX);
     arena = arena_new(ATTEMPT_BYTES_MAX);
     run_step_key(walk->run, id, key);
-    attempt.arena      = arena;
-    attempt.key        = key;
-    attempt.attempt    = failures + 1;
-    attempt.started_us = run_now_us(walk->run);
+    attempt.arena = attempt.verb.arena = arena;
+    attempt.key                        = key;
+    attempt.attempt                    = failures + 1;
+    attempt.result_before              = result_before;
+    attempt_saves(&attempt);
     if (FAULT("process.step.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.step.before");
     result.result = run_result(walk->run, record_as(id, RECORD_DONE));

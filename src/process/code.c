@@ -250,36 +250,36 @@ CodeFlow code_go_on(CodeRun *code)
     return CODE_NEXT;
 }
 
-CodeFlow code_record(CodeRun *code, const RunRecord *record)
+Verb code_verb(CodeRun *code, const CodeCall *call)
 {
-    Error      error = {0};
-    RunVerdict verdict;
-    ErrorCode  result = run_record(code->run, record, &verdict, &error);
-
-    if (result != OK)
-        return code_broken(code, result, &error);
-    if (verdict ==
-        RUN_STALE) { /* complete at once: the process is not suspended but run again from the present state */
-        run_wait_none(code->run, record->id);
-        return code_over(code);
-    }
-    return verdict == RUN_OK ? CODE_NEXT : code_over(code);
+    return (Verb){
+        .run    = code->run,
+        .arena  = code->job->arena,
+        .record = {.id         = record_of(call->name),
+                   .call       = call->number,
+                   .call_kind  = call->kind,
+                   .input_hash = call->hash},
+        .retry  = {.attempts = 1},
+    };
 }
 
-RunRecord code_call_record_of(const CodeCall *call)
+CodeFlow code_obey(CodeRun *code, const Verb *verb, ErrorCode result, Flow flow, const Error *error)
 {
-    return (RunRecord){.id         = record_of(call->name),
-                       .call       = call->number,
-                       .call_kind  = call->kind,
-                       .input_hash = call->hash};
+    if (result != OK)
+        return code_broken(code, result, error);
+    if (flow == FLOW_FAILED)
+        return code_failed(code, verb->is_refusal, verb->error);
+    return flow == FLOW_NEXT ? CODE_NEXT : code_over(code);
 }
 
 CodeFlow code_call_record(CodeRun *code, const CodeCall *call, const char *result)
 {
-    RunRecord record = code_call_record_of(call);
+    Verb      verb  = code_verb(code, call);
+    Error     error = {0};
+    Flow      flow  = FLOW_STOPPED;
+    ErrorCode ended = verb_succeed(&verb, result, &flow, &error);
 
-    record.result = result;
-    return code_record(code, &record);
+    return code_obey(code, &verb, ended, flow, &error);
 }
 
 /* ---- compensation ---- */
@@ -298,12 +298,8 @@ static CodeFlow phase_set(CodeRun *code, const char *phase)
 /* The function is called again when they have ended: what has completed all the same is recorded then, and the function knows what to undo. */
 static CodeFlow open_wait(CodeRun *code)
 {
-    for (const struct OpenSend *at = code->open; at; at = at->next) {
-        ResponseOf         of = response_reply(record_of(at->name));
-        const char *const *payloads;
-
-        run_wait(code->run, of.of, WAIT_REPLY, &of, run_responses(code->run, of, &payloads) + 1, 0);
-    }
+    for (const struct OpenSend *at = code->open; at; at = at->next)
+        verb_reply_wait(code->run, record_of(at->name), /* due_us= */ 0);
     return code->open ? code_over(code) : CODE_NEXT;
 }
 

@@ -6,10 +6,10 @@
 #define PROCESS_CODE_INTERNAL_H
 
 #include "process/code.h"
+#include "process/verb.h"
 
 #define CODE_CALL_MS   10000
 #define CODE_HASH_SIZE 17   /* as text */
-#define CODE_USED_MAX  1000 /* names of responses */
 #define CODE_BUCKETS   1024 /* of names of calls */
 
 /* A call of this activation. */
@@ -43,11 +43,6 @@ struct CodeRun {
     char               reason_buffer[CODE_REASON_SIZE];
     ErrorCode          code; /* a failure of the database: says nothing about the process */
     Error              failure;
-    struct {
-        const char *name;
-        int64_t     count;
-    } used[CODE_USED_MAX]; /* responses that earlier waits have taken */
-    int used_count;
     struct OpenSend {
         struct OpenSend *next;
         const char      *name;
@@ -88,11 +83,11 @@ bool code_call_begin(CodeRun *code, const char *name, const char *kind, const ch
 bool code_is_canceled(CodeRun *code);
 /* Before something that has no record yet: is there a reason to do no more? CODE_NEXT: there is none. The memory of this activation may be one. */
 CodeFlow code_go_on(CodeRun *code);
-CodeFlow code_record(CodeRun *code, const RunRecord *record);
-/* A record of this call, to be filled and given to code_record(). */
-RunRecord code_call_record_of(const CodeCall *call);
-CodeFlow  code_call_record(CodeRun *code, const CodeCall *call, const char *result);
-/* When a wait or sleep ends, recorded when it begins; 0: never. attempt: of a command; else 1. */
-CodeFlow code_begun(CodeRun *code, const CodeCall *call, int attempt, int64_t ms, int64_t *ret_due_us);
+/* The step of this call, whose records have its number, kind and hash. It is tried once. */
+Verb code_verb(CodeRun *code, const CodeCall *call);
+/* What a verb has said. */
+CodeFlow code_obey(CodeRun *code, const Verb *verb, ErrorCode result, Flow flow, const Error *error);
+/* Record that the call has succeeded. */
+CodeFlow code_call_record(CodeRun *code, const CodeCall *call, const char *result);
 
 #endif

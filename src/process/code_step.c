@@ -16,43 +16,20 @@ static CodeStep step_defaults(const CodeStep *given)
 {
     CodeStep step = *given;
 
-    step.input        = step.input ? step.input : "null";
-    step.attempts     = step.attempts ? step.attempts : 5;
-    step.delay_ms     = step.delay_ms ? step.delay_ms : 1000;
-    step.delay_ms_max = step.delay_ms_max ? step.delay_ms_max : 60000;
-    step.factor       = step.factor > 0 ? step.factor : 2;
-    step.timeout_ms   = step.timeout_ms ? step.timeout_ms : CODE_CALL_MS;
+    step.input      = step.input ? step.input : "null";
+    step.timeout_ms = step.timeout_ms ? step.timeout_ms : CODE_CALL_MS;
     return step;
 }
 
-static int64_t step_delay_us(const CodeStep *step, int failures, int64_t least_ms)
+static StepRetry step_retry(const CodeStep *step)
 {
-    double ms = (double)step->delay_ms;
+    StepRetry retry = STEP_RETRY_DEFAULT;
 
-    for (int i = 1; i < failures && ms < (double)step->delay_ms_max; i++)
-        ms *= step->factor;
-    if (ms > (double)step->delay_ms_max)
-        ms = (double)step->delay_ms_max;
-    return (int64_t)((ms > (double)least_ms ? ms : (double)least_ms) * 1000);
-}
-
-/* CODE_NEXT: it may be tried now. */
-static CodeFlow step_is_due(CodeRun *code, const CodeStep *step, int *ret_failures)
-{
-    const StepRecord *last = run_failure(code->run, record_of(step->name), ret_failures);
-    int64_t           due_us;
-
-    if (!last)
-        return code_go_on(code);
-    if (step_end_is_final(last->end) || *ret_failures >= step->attempts)
-        return code_failed(code, last->end == END_REFUSED, last->error);
-    CODE_TRY(code_go_on(code));
-    due_us = last->ended_us + step_delay_us(step, *ret_failures, 0);
-    if (run_now_us(code->run) >= (due_us > last->retry_us ? due_us : last->retry_us))
-        return CODE_NEXT;
-    run_wait(code->run, record_of(step->name), WAIT_RETRY, /* of= */ NULL, 0,
-             due_us > last->retry_us ? due_us : last->retry_us);
-    return code_over(code);
+    retry.attempts     = step->attempts ? step->attempts : retry.attempts;
+    retry.delay_ms     = step->delay_ms ? step->delay_ms : retry.delay_ms;
+    retry.delay_ms_max = step->delay_ms_max ? step->delay_ms_max : retry.delay_ms_max;
+    retry.factor       = step->factor > 0 ? step->factor : retry.factor;
+    return retry;
 }
 
 /* A transaction of the function, with the record of its step. */
@@ -98,11 +75,11 @@ static JudgeWhen tx_failed_when(const TxStep *step)
 }
 
 /* CODE_NEXT: *ret_end says what came of it; *ret_recorded: with its record. */
-static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttempt *attempt, RunRecord *record,
+static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttempt *attempt, RunRecord record,
                             CodeEnd *ret_end, bool *ret_recorded)
 {
     scoped(arena_free) Arena *arena   = arena_new(TX_BYTES_MAX);
-    TxStep                    mine    = {.code = code, .step = step, .attempt = attempt, .record = record};
+    TxStep                    mine    = {.code = code, .step = step, .attempt = attempt, .record = &record};
     TxOptions                 options = {.name = "step", .arena = arena, .keyed = true, .is_foreign = true};
     Error                     error   = {0};
     int64_t                   wait_ms = 0;
@@ -113,7 +90,7 @@ static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttem
         result           = tx_run(code->program->pool, &options, tx_step_body, &mine, &error);
     } while (result != OK && mine.is_busy && !run_must_stop(code->run) && run_busy_wait(&wait_ms));
     if (result == OK) {
-        run_record_done(code->run, record);
+        run_record_done(code->run, &record);
         *ret_recorded = true;
     }
     *ret_end = mine.end;
@@ -128,73 +105,63 @@ static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttem
     return CODE_NEXT;
 }
 
-/* A failure is recorded before anything else is done. */
-static CodeFlow failure_write(CodeRun *code, const CodeStep *step, RunRecord *record, const CodeEnd *end, int failures)
+static CodeFlow failure_write(CodeRun *code, Verb *verb, const CodeEnd *end)
 {
     static const StepEnd ends[OUTCOME_COUNT] = {
         [OUTCOME_RETRY] = END_FAILED, [OUTCOME_FAIL] = END_FINAL, [OUTCOME_REJECT] = END_REFUSED};
-    bool is_final = end->outcome != OUTCOME_RETRY;
+    AttemptResult result = {.end      = ends[end->outcome],
+                            .error    = end->error ? end->error : "the step gave no reason",
+                            .retry_ms = end->retry_ms};
+    Error         error  = {0};
+    Flow          flow   = FLOW_STOPPED;
+    ErrorCode     ended  = verb_fail(verb, &result, &flow, &error);
 
-    record->result   = NULL;
-    record->end      = ends[end->outcome];
-    record->error    = end->error ? end->error : "the step gave no reason";
-    record->retry_us = end->retry_ms ? run_now_us(code->run) + end->retry_ms * 1000 : 0;
-    CODE_TRY(code_record(code, record));
-    if (is_final || failures >= step->attempts)
-        return code_failed(code, end->outcome == OUTCOME_REJECT, record->error);
-    run_wait(code->run, record_of(step->name), WAIT_RETRY, /* of= */ NULL, 0,
-             run_now_us(code->run) + step_delay_us(step, failures, end->retry_ms));
-    return code_over(code);
+    return code_obey(code, verb, ended, flow, &error);
 }
 
-/* It has run, and its result cannot be recorded. That is recorded, so that no retry runs it again, and the function can undo it. */
-static CodeFlow done_fail(CodeRun *code, const CodeStep *step, const char *why)
+static const char *happened_text(CodeRun *code, const char *name, const char *why)
 {
-    return code_failed(code, /* is_rejected= */ false,
-                       arena_print(code->job->arena, "step %s has run, and its result cannot be recorded: %s",
-                                   step->name, why));
+    return arena_print(code->job->arena, "step %s has run, and its result cannot be recorded: %s", name, why);
 }
 
-static CodeFlow done_record(CodeRun *code, const CodeStep *step, const RunRecord *record, const char *why)
+/* It has run, and its result cannot be recorded: the reason is, so that no retry runs it again, and the function can undo it. */
+static CodeFlow happened_write(CodeRun *code, Verb *verb, const char *why)
 {
-    RunRecord done = *record;
+    Error     error = {0};
+    Flow      flow  = FLOW_STOPPED;
+    ErrorCode ended;
     Text      text;
 
     text_init(&text, code->job->arena, TEXT_MAX_LINE);
     writer_quote(&text, why);
-    done.id     = record_as(record->id, RECORD_DONE);
-    done.result = text_string(&text);
-    CODE_TRY(code_record(code, &done));
-    return done_fail(code, step, why);
+    ended = verb_happened(verb, text_string(&text), happened_text(code, verb->record.id.step, why), &flow, &error);
+    return code_obey(code, verb, ended, flow, &error);
 }
 
-static CodeFlow success_record(CodeRun *code, const CodeStep *step, const RunRecord *record)
+static CodeFlow success_write(CodeRun *code, Verb *verb, const char *result)
 {
-    Error      error = {0};
-    RunVerdict verdict;
-    ErrorCode  result = run_record(code->run, record, &verdict, &error);
+    Error     error = {0};
+    Flow      flow  = FLOW_STOPPED;
+    ErrorCode ended = verb_succeed(verb, result, &flow, &error);
 
-    if (result == ERR_LIMIT || result == ERR_INVALID)
-        return done_record(code, step, record, error.text);
-    if (result != OK)
-        return code_broken(code, result, &error);
-    return verdict == RUN_OK ? CODE_NEXT : code_over(code);
+    if (ended == ERR_LIMIT || ended == ERR_INVALID)
+        return happened_write(code, verb, error.text);
+    return code_obey(code, verb, ended, flow, &error);
 }
 
-static CodeFlow step_try(CodeRun *code, const CodeStep *step, const CodeCall *call, int failures)
+static CodeFlow step_try(CodeRun *code, const CodeStep *step, Verb *verb, int failures)
 {
     char        key[UUID_TEXT_SIZE];
-    CodeAttempt attempt  = {step->name, key, step->input, failures + 1, step->attempts};
+    CodeAttempt attempt  = {step->name, key, step->input, failures + 1, (int)verb->retry.attempts};
     CodeEnd     end      = {0};
     bool        recorded = false;
-    RunRecord   record   = code_call_record_of(call);
 
-    record.started_us = run_now_us(code->run);
-    run_step_key(code->run, record.id, key);
+    verb->record.started_us = run_now_us(code->run);
+    run_step_key(code->run, verb->record.id, key);
     if (FAULT("process.step.before"))
         return code_broken(code, ERR_UNAVAILABLE, &(Error){.code = ERR_UNAVAILABLE});
     if (step->tx_body)
-        CODE_TRY(tx_step_run(code, step, &attempt, &record, &end, &recorded));
+        CODE_TRY(tx_step_run(code, step, &attempt, verb->record, &end, &recorded));
     else
         step->body(code, &attempt, step->context, &end);
     if (FAULT("process.step.after"))
@@ -202,9 +169,8 @@ static CodeFlow step_try(CodeRun *code, const CodeStep *step, const CodeCall *ca
     if (recorded)
         return CODE_NEXT;
     if (end.outcome != OUTCOME_COMPLETE)
-        return failure_write(code, step, &record, &end, failures + 1);
-    record.result = end.result ? end.result : "null";
-    return success_record(code, step, &record);
+        return failure_write(code, verb, &end);
+    return success_write(code, verb, end.result ? end.result : "null");
 }
 
 /* CODE_NEXT: it has not happened, and what it does can be recorded. */
@@ -216,11 +182,20 @@ static CodeFlow step_is_possible(CodeRun *code, const CodeStep *step)
 
     if (why) {
         text = value_decode((Value){why, strlen(why)}, code->job->arena);
-        return done_fail(code, step, arena_bytes(code->job->arena, text.bytes, text.size));
+        return code_failed(code, /* is_rejected= */ false,
+                           happened_text(code, step->name, arena_bytes(code->job->arena, text.bytes, text.size)));
     }
     if (run_records_left(code->run) > 0 || strcmp(run_phase(code->run), "forward") != 0)
         return CODE_NEXT;
     return code_broken(code, fail(&error, ERR_LIMIT, RUN_RECORDS_REACHED, RUN_RECORDS_MAX), &error);
+}
+
+/* CODE_NEXT: it may be tried now. One that has failed stays so, also if the process is canceled. */
+static CodeFlow step_is_due(CodeRun *code, Verb *verb, int *ret_failures)
+{
+    if (!verb_has_failed(verb, ret_failures))
+        CODE_TRY(code_go_on(code));
+    return code_obey(code, verb, OK, verb_due(verb, ret_failures), /* error= */ NULL);
 }
 
 CodeFlow code_step(CodeRun *code, const CodeStep *given, const char **ret_result)
@@ -228,6 +203,7 @@ CodeFlow code_step(CodeRun *code, const CodeStep *given, const char **ret_result
     CodeStep step = step_defaults(given);
     Error    why  = {0};
     CodeCall call;
+    Verb     verb;
     int      failures;
 
     if (!code_call_begin(code, step.name, "step", CODE_INPUT(step.input), &call))
@@ -235,9 +211,11 @@ CodeFlow code_step(CodeRun *code, const CodeStep *given, const char **ret_result
     if (!run_result(code->run, record_of(step.name))) {
         if (reader_check(step.input, strlen(step.input), &why) != OK)
             return code_defect(code, "input of step \"%s\" is no JSON: %s", step.name, why.text);
+        verb       = code_verb(code, &call);
+        verb.retry = step_retry(&step);
         CODE_TRY(step_is_possible(code, &step));
-        CODE_TRY(step_is_due(code, &step, &failures));
-        CODE_TRY(step_try(code, &step, &call, failures));
+        CODE_TRY(step_is_due(code, &verb, &failures));
+        CODE_TRY(step_try(code, &step, &verb, failures));
     }
     if (ret_result)
         *ret_result = run_result(code->run, record_of(step.name));

@@ -1,136 +1,68 @@
 /*
  * code_wait.c - waits, sleeps, values and patches of a function.
  */
-#include <assert.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/reader.h"
-#include "base/text.h"
 #include "process/code_internal.h"
 
-#define NUMBER_SIZE      sizeof "-9223372036854775808"
-#define RESULT_BYTES_MAX ((size_t)4 << 20)
+#define NUMBER_SIZE sizeof "-9223372036854775808"
 
 /* ---- waits and time ---- */
-
-CodeFlow code_begun(CodeRun *code, const CodeCall *call, int attempt, int64_t ms, int64_t *ret_due_us)
-{
-    RecordId          begin = record_as(record_of(call->name), RECORD_BEGIN);
-    const StepRecord *kept  = run_attempt(code->run, begin, attempt);
-
-    if (!kept) {
-        int64_t   due_us = ms ? run_now_us(code->run) + ms * 1000 : 0;
-        RunRecord record = code_call_record_of(call);
-
-        record.id      = begin;
-        record.attempt = attempt;
-        record.result  = arena_print(code->job->arena, "%lld", (long long)due_us);
-        CODE_TRY(code_record(code, &record));
-        kept = run_attempt(code->run, begin, attempt);
-    }
-    *ret_due_us = strtoll(kept->result, NULL, 10);
-    return CODE_NEXT;
-}
-
-static int64_t *used_find(CodeRun *code, const char *response)
-{
-    assert(response); /* code_call_begin() refuses a call without a name */
-    for (int i = 0; i < code->used_count; i++)
-        if (strcmp(code->used[i].name, response) == 0)
-            return &code->used[i].count;
-    if (code->used_count == CODE_USED_MAX)
-        return NULL;
-    code->used[code->used_count].name  = arena_text(code->job->arena, response);
-    code->used[code->used_count].count = 0;
-    return &code->used[code->used_count++].count;
-}
-
-/* One payload, or an array of several. */
-static const char *payloads_join(CodeRun *code, const char *const *payloads, int count)
-{
-    Text text;
-
-    if (count == 1)
-        return payloads[0];
-    text_init(&text, code->job->arena, RESULT_BYTES_MAX);
-    for (int i = 0; i < count; i++) {
-        text_append(&text, i ? "," : "[");
-        text_append(&text, payloads[i]);
-    }
-    text_append(&text, "]");
-    return text_is_full(&text) ? NULL : text_string(&text);
-}
-
-/* Written only if no response has come meanwhile: each changes the version of the state. */
-static CodeFlow timeout_write(CodeRun *code, const CodeCall *call)
-{
-    RunRecord record = code_call_record_of(call);
-
-    record.end     = END_TIMED_OUT;
-    record.patch   = "{}";
-    record.version = run_version(code->run);
-    return code_record(code, &record);
-}
-
-/* Not there yet: the time decides. */
-static CodeFlow responses_await(CodeRun *code, const CodeCall *call, const char *response, int64_t count,
-                                int64_t timeout_ms)
-{
-    ResponseOf of = response_signal(response);
-    int64_t    due_us;
-
-    CODE_TRY(code_begun(code, call, /* attempt= */ 1, timeout_ms, &due_us));
-    if (due_us && run_now_us(code->run) >= due_us)
-        return timeout_write(code, call);
-    run_wait(code->run, record_of(call->name), WAIT_ASYNC, &of, count, due_us);
-    return code_over(code);
-}
 
 CodeFlow code_wait(CodeRun *code, const char *name, const char *response, int count, int64_t timeout_ms,
                    const char **ret_result)
 {
-    const char *const *payloads;
-    const StepRecord  *known;
-    CodeCall           call;
-    int64_t           *used;
-    const char        *result;
-    char               number[NUMBER_SIZE];
+    VerbWait  wait  = {.response   = response ? response : name,
+                       .count      = count ? count : 1,
+                       .timeout_ms = timeout_ms,
+                       .continues  = true};
+    Error     error = {0};
+    Flow      flow  = FLOW_STOPPED;
+    ErrorCode ended;
+    CodeCall  call;
+    Verb      verb;
+    char      number[NUMBER_SIZE];
 
     *ret_result = NULL;
-    response    = response ? response : name;
-    count       = count ? count : 1;
-    snprintf(number, sizeof number, "%d", count);
-    if (!code_call_begin(code, name, "wait", CODE_INPUT(response ? response : "", "#", number), &call))
+    snprintf(number, sizeof number, "%lld", (long long)wait.count);
+    if (!code_call_begin(code, name, "wait", CODE_INPUT(wait.response ? wait.response : "", "#", number), &call))
         return CODE_RETURN;
-    used = used_find(code, response);
-    if (count < 1 || !used)
-        return code_defect(code, "wait \"%s\": count must be at least 1, and at most %d names can be waited for", name,
-                           CODE_USED_MAX);
+    if (wait.count < 1)
+        return code_defect(code, "wait \"%s\": count must be at least 1", name);
     if (timeout_ms < 0)
         return code_defect(code, "wait \"%s\": timeout must not be negative", name);
-    known = run_success(code->run, record_of(name));
-    if (known && known->end == END_TIMED_OUT)
-        return CODE_NEXT;
-    if (!known) {
+    if (!run_success(code->run, record_of(name))) {
         CODE_TRY(code_go_on(code));
-        if (run_responses(code->run, response_signal(response), &payloads) < *used + count)
-            return responses_await(code, &call, response, *used + count, timeout_ms);
-        result = payloads_join(code, payloads + *used, count);
-        if (!result)
-            return code_defect(code, "the responses of wait \"%s\" have more than %zu bytes", name, RESULT_BYTES_MAX);
-        CODE_TRY(code_call_record(code, &call, result));
+        verb  = code_verb(code, &call);
+        ended = verb_wait(&verb, &wait, &flow, &error);
+        CODE_TRY(code_obey(code, &verb, ended, flow, &error));
     }
-    *used += count;
-    *ret_result = run_result(code->run, record_of(name));
+    if (run_success(code->run, record_of(name))->end != END_TIMED_OUT)
+        *ret_result = run_result(code->run, record_of(name));
     return CODE_NEXT;
+}
+
+/* It has no result yet. */
+static CodeFlow sleep_run(CodeRun *code, const CodeCall *call, int64_t ms)
+{
+    Verb              verb  = code_verb(code, call);
+    Error             error = {0};
+    Flow              flow  = FLOW_STOPPED;
+    const StepRecord *begun;
+    ErrorCode         ended = verb_begun(&verb, /* attempt= */ 1, /* what= */ NULL, &begun, &flow, &error);
+
+    if (ended == OK && flow == FLOW_NEXT)
+        ended = verb_sleep(&verb, begun->ended_us + ms * 1000, &flow, &error);
+    return code_obey(code, &verb, ended, flow, &error);
 }
 
 CodeFlow code_sleep(CodeRun *code, const char *name, int64_t ms)
 {
     CodeCall call;
-    int64_t  due_us;
     char     length[NUMBER_SIZE];
 
     snprintf(length, sizeof length, "%lld", (long long)ms);
@@ -141,11 +73,7 @@ CodeFlow code_sleep(CodeRun *code, const char *name, int64_t ms)
     if (run_result(code->run, record_of(name)))
         return CODE_NEXT;
     CODE_TRY(code_go_on(code));
-    CODE_TRY(code_begun(code, &call, /* attempt= */ 1, ms > 0 ? ms : 1, &due_us));
-    if (run_now_us(code->run) >= due_us)
-        return code_call_record(code, &call, "null");
-    run_wait(code->run, record_of(name), WAIT_ASYNC, /* of= */ NULL, 0, due_us);
-    return code_over(code);
+    return sleep_run(code, &call, ms);
 }
 
 /* ---- values, the state ---- */
@@ -189,8 +117,11 @@ CodeFlow code_random(CodeRun *code, const char *name, uint64_t *ret_number)
 CodeFlow code_patch(CodeRun *code, const char *name, const char *patch, bool uses_state)
 {
     CodeCall  call;
+    Verb      verb;
     RunRecord record;
-    Error     why = {0};
+    Error     why  = {0};
+    Flow      flow = FLOW_STOPPED;
+    ErrorCode ended;
 
     /* What was computed from the state differs in each replay. */
     if (!code_call_begin(code, name, "patch", CODE_INPUT(uses_state || !patch ? "" : patch), &call))
@@ -202,8 +133,10 @@ CodeFlow code_patch(CodeRun *code, const char *name, const char *patch, bool use
         return code_defect(code, "patch \"%s\" must be a JSON object", name);
     if (reader_check(patch, strlen(patch), &why) != OK || process_json_check("patch", patch, &why) != OK)
         return code_defect(code, "patch \"%s\": %s", name, why.text);
-    record         = code_call_record_of(&call);
+    verb           = code_verb(code, &call);
+    record         = verb.record;
     record.patch   = patch;
     record.version = uses_state ? run_version(code->run) : 0;
-    return code_record(code, &record);
+    ended          = verb_record(&verb, &record, &flow, &why);
+    return code_obey(code, &verb, ended, flow, &why);
 }

@@ -172,12 +172,9 @@ static bool open_wait(Walk *walk)
     bool            any   = false;
 
     for (int i = 0; i < count; i++) {
-        ResponseOf         of = response_reply(open[i]);
-        const char *const *payloads;
-
         if (open[i].undo)
             continue;
-        run_wait(walk->run, open[i], WAIT_REPLY, &of, run_responses(walk->run, of, &payloads) + 1, 0);
+        verb_reply_wait(walk->run, open[i], /* due_us= */ 0);
         any = true;
     }
     return any;

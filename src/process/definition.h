@@ -34,6 +34,7 @@
 #include "base/error.h"
 #include "base/writer.h"
 #include "process/condition.h"
+#include "process/record.h"
 #include "process/template.h"
 #include "wallet/kind.h"
 
@@ -73,14 +74,6 @@ extern const char *const step_kind_names[STEP_KIND_COUNT];
 /* What happens to a process that fails, or whose deadline passes. In the order of failure_actions. */
 typedef enum { ACTION_TROUBLESHOOT, ACTION_COMPENSATE, ACTION_FAIL } FailureAction;
 extern const char *const failure_actions[]; /* ended by NULL */
-
-/* Attempt n + 1 comes delay * factor^(n-1) after attempt n has failed, at most delay_max. */
-typedef struct {
-    int64_t attempts; /* 1 to DEFINITION_ATTEMPTS_MAX, the first one included */
-    int64_t delay_ms, delay_ms_max;
-    double  factor; /* 1 to 10 */
-} StepRetry;
-#define STEP_RETRY_DEFAULT ((StepRetry){.attempts = 5, .delay_ms = 1000, .delay_ms_max = 60000, .factor = 2})
 
 typedef struct Step     Step;
 typedef struct StepList StepList;

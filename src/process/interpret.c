@@ -172,18 +172,13 @@ bool step_is_last(const Step *step)
 ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const char *what, int64_t *ret_begun_us,
                      const char **ret_what, Flow *ret_flow, Error *reterr)
 {
-    RecordId          begin = record_as(step_id(scope, step), RECORD_BEGIN);
-    const StepRecord *kept  = run_success(walk->run, begin);
-    RunVerdict        verdict;
+    Verb              verb = walk_verb(walk, step_id(scope, step), /* arena= */ NULL);
+    const StepRecord *kept;
 
-    *ret_flow = FLOW_NEXT;
-    if (!kept) {
-        TRY(step_record(walk, begin, what ? what : "null", /* patch= */ NULL, 0, &verdict, ret_flow, reterr));
-        kept = run_success(walk->run, begin);
-    }
+    TRY(verb_begun(&verb, /* attempt= */ 1, what, &kept, ret_flow, reterr));
     *ret_begun_us = kept ? kept->ended_us : 0;
     if (ret_what)
-        *ret_what = kept ? run_result(walk->run, begin) : NULL;
+        *ret_what = kept ? kept->result : NULL;
     return OK;
 }
 
@@ -482,10 +477,8 @@ ErrorCode interpret_body(Run *run, Job *job, const LoadedProcess *loaded, void *
     TRY(definition_get(walk.interpreter, loaded->definition_id, &walk.definition, reterr));
     *ret_verdict = (BodyVerdict){.end = BODY_WAITS};
     mutex_init(&walk.mutex);
-    mutex_init(&walk.responses_mutex);
     code = walk_run(&walk, ret_verdict, reterr);
     mutex_done(&walk.mutex);
-    mutex_done(&walk.responses_mutex);
     definition_cache_release(walk.interpreter->definitions, loaded->definition_id);
     ret_verdict->result = arena_text(job->arena, ret_verdict->result);
     ret_verdict->error  = arena_text(job->arena, ret_verdict->error);

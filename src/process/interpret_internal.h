@@ -10,6 +10,7 @@
 #include "process/definition_cache.h"
 #include "process/interpret.h"
 #include "process/sent.h"
+#include "process/verb.h"
 
 #define INPUT_BYTES_LEAST ((size_t)64 << 10)
 
@@ -39,8 +40,7 @@ typedef struct {
     Run              *run;
     Job              *job;
     const Definition *definition;
-    Mutex             responses_mutex; /* held by the wait that takes responses; before `mutex` */
-    Mutex             mutex;           /* guards the failure and the arena, while branches run */
+    Mutex             mutex; /* guards the failure and the arena, while branches run */
     Arena            *arena;
     const char *failed_step, *failure; /* the first step that failed for good, as it is shown, and why; NULL: none */
     bool        is_refusal;            /* a business refusal: nothing to look into */
@@ -50,14 +50,6 @@ typedef struct {
 /* Wait for an amount of a share, as the domain of the process. false: the activation must stop. */
 must_check bool walk_share_take(Walk *walk, Share *share, int64_t amount);
 int64_t         walk_share_give(Walk *walk, Share *share, int64_t amount);
-
-/* How far a list, branch or step got. */
-typedef enum {
-    FLOW_NEXT,    /* it has ended */
-    FLOW_BLOCKED, /* it waits; the waits are in the Run */
-    FLOW_FAILED,  /* for good; the Walk says why */
-    FLOW_STOPPED, /* the activation is over, or must stop: do nothing more */
-} Flow;
 
 /* Where a step runs: which item of which each. NULL: in no each. */
 typedef struct Scope Scope;
@@ -69,7 +61,6 @@ struct Scope {
 
 /* ---- scope.c ---- */
 
-#define STALE_TRIES 100 /* of one attempt to write a patch, while the state changes */
 /* The record of a step in this scope. */
 RecordId step_id(const Scope *scope, const Step *step);
 /* What paths mean here. result: of the step itself; size 0: none. */
@@ -85,20 +76,6 @@ Lookup scope_lookup;
 
 /* ---- attempt.c: actions that may fail and are tried again ---- */
 
-typedef enum {
-    ATTEMPT_ENDED,
-    ATTEMPT_BLOCKED, /* it waits; the waits are in the Run */
-    ATTEMPT_STOPPED, /* the activation is over, or must stop: nothing is recorded */
-} AttemptState;
-typedef struct {
-    AttemptState state;
-    StepEnd      end;      /* ENDED */
-    const char  *result;   /* JSON; NULL: null */
-    const char  *error;    /* why it failed; DONE: it has happened, but there is no result to go on with */
-    int64_t      retry_ms; /* FAILED: not sooner than this; 0: as the policy says */
-    bool         recorded; /* DONE: in the transaction of the action itself */
-} AttemptResult;
-
 /* One attempt of an action. */
 typedef struct {
     Walk         *walk;
@@ -112,11 +89,21 @@ typedef struct {
     int64_t       version;
     Value         result_before; /* compensation: the result of the step */
     Arena        *arena;
-    int64_t       started_us;
+    Verb          verb;
+    ArenaMark     saved; /* before the patch */
+    bool          has_saved;
     size_t        bytes; /* that it has taken of the interpreter's share */
 } Attempt;
 typedef ErrorCode AttemptRun(Attempt *attempt, AttemptResult *ret_result, Error *reterr);
 
+/* A step that is tried once. arena NULL: it records no text of its own. */
+Verb walk_verb(Walk *walk, RecordId id, Arena *arena);
+/* A verb has said this flow: FLOW_FAILED is the failure of the process. */
+void    walk_obey(Walk *walk, const Verb *verb, Flow *flow);
+Attempt attempt_begin(Walk *walk, const Scope *scope, const Step *step, const Action *action, RecordId id,
+                      Arena *arena);
+/* The record of its success has the patch of `save`. The attempt stays where it is. */
+void attempt_saves(Attempt *attempt);
 /* Run the action of a step, or of its compensation, by its policy, and record it. */
 must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action, RecordId id,
                                  Value result_before, Flow *ret_flow, Error *reterr);
@@ -127,12 +114,6 @@ must_check ErrorCode happened_record(Walk *walk, RecordId id, const char *result
  * of the step, such as a timeout. FLOW_FAILED: its result could not be saved. */
 must_check ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, RecordId id, const SentReply *reply,
                                   Flow *ret_flow, Error *reterr);
-/* Write a record with the patch that its `refresh` computes: again while the state changes, at most STALE_TRIES times and while the activation may use
- * more memory. ERR_BUSY: it has changed each time. */
-must_check ErrorCode patch_record(Walk *walk, RunRecord *record, Flow *ret_flow, Error *reterr);
-/* Record that the step has succeeded, with the patch of its `save`. taken: see StepRecord. */
-must_check ErrorCode saved_record(Attempt *attempt, const char *result, const char *taken, Flow *ret_flow,
-                                  Error *reterr);
 /* The patch of `save` for this result. */
 must_check ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr);
 must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback,

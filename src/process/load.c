@@ -38,9 +38,10 @@ ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_
 
 /* Members of all three. */
 typedef struct {
-    const char *step, *item, *kind, *verdict, *taken, *call_kind, *input_hash, *result, *error, *key, *payload;
-    int64_t     aside, attempt, retry_us, call, ended_us;
-    bool        undo, is_reset, is_aside;
+    const char *step, *item, *kind, *verdict, *response, *taken, *call_kind, *input_hash, *result, *error, *key,
+        *payload;
+    int64_t aside, attempt, retry_us, call, ended_us;
+    bool    undo, is_reset, is_aside;
 } Row;
 
 static const Field row_fields[] = {
@@ -53,6 +54,7 @@ static const Field row_fields[] = {
     {"attempt",    FIELD_I64,  offsetof(Row, attempt)   },
     {"verdict",    FIELD_TEXT, offsetof(Row, verdict)   },
     {"retry_us",   FIELD_I64,  offsetof(Row, retry_us)  },
+    {"response",   FIELD_TEXT, offsetof(Row, response)  },
     {"taken",      FIELD_TEXT, offsetof(Row, taken)     },
     {"call",       FIELD_I64,  offsetof(Row, call)      },
     {"call_kind",  FIELD_TEXT, offsetof(Row, call_kind) },
@@ -144,6 +146,7 @@ static void record_take(const Row *row, void *item)
                                    .attempt    = row->attempt,
                                    .end        = (StepEnd)word_index(step_end_names, row->verdict),
                                    .retry_us   = row->retry_us,
+                                   .response   = row->response,
                                    .taken      = row->taken,
                                    .call       = row->call,
                                    .call_kind  = row->call_kind,

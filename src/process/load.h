@@ -22,7 +22,8 @@ typedef struct {
     int64_t     attempt;
     StepEnd     end;
     int64_t     retry_us;   /* of a failure: not tried again before; 0: as the policy says */
-    const char *taken;      /* of a wait: the responses that it has taken, a multirange; NULL: none */
+    const char *response;   /* of a wait: the name of those that it has taken; NULL: none */
+    const char *taken;      /* which of this name, by their order from 0, a multirange; NULL: none */
     int64_t     call;       /* of code: the number of the call, from 0; -1: none */
     const char *call_kind;  /* of code; NULL: none */
     const char *input_hash; /* of code; NULL: none */

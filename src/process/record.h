@@ -42,6 +42,14 @@ extern const char *const step_end_names[]; /* ended by NULL */
 /* Is no other attempt made? */
 bool step_end_is_final(StepEnd end);
 
+/* Attempt n + 1 comes delay * factor^(n-1) after attempt n has failed, at most delay_max. */
+typedef struct {
+    int64_t attempts; /* from 1, the first one included */
+    int64_t delay_ms, delay_ms_max;
+    double  factor; /* 1 to 10 */
+} StepRetry;
+#define STEP_RETRY_DEFAULT ((StepRetry){.attempts = 5, .delay_ms = 1000, .delay_ms_max = 60000, .factor = 2})
+
 typedef struct {
     const char *step; /* NULL: no record */
     int32_t     item[RECORD_DEPTH_MAX];

@@ -59,6 +59,7 @@ ErrorCode run_new(ProcessWriter *writer, Job *job, const LoadedProcess *loaded, 
     run->version = loaded->version;
     run->phase   = loaded->phase;
     mutex_init(&run->mutex);
+    mutex_init(&run->responses_mutex);
     TRY(run_fill(run, reterr));
     run->bytes_at_start = arena_used(run->arena);
     *ret_run            = take(run);
@@ -69,6 +70,7 @@ void run_free(Run *run)
 {
     run_bytes_give(run);
     mutex_done(&run->mutex);
+    mutex_done(&run->responses_mutex);
     arena_free(run->arena);
     free(run->suspected);
     free(run);
@@ -238,6 +240,7 @@ static StepRecord record_kept(const RunRecord *record, int attempt)
                         .attempt    = attempt,
                         .end        = record->error && record->end == END_DONE ? END_FAILED : record->end,
                         .retry_us   = record->retry_us,
+                        .response   = record->response,
                         .taken      = record->taken,
                         .call       = record->call_kind ? record->call : -1,
                         .call_kind  = record->call_kind,
@@ -278,6 +281,7 @@ void run_record_done(Run *run, const RunRecord *record)
 
     *kept = record_kept(record, record->attempt ? record->attempt : run_attempts_recorded(run, &record->id) + 1);
     kept->id.step    = arena_text(run->arena, record->id.step);
+    kept->response   = arena_text(run->arena, record->response);
     kept->taken      = arena_text(run->arena, record->taken);
     kept->call_kind  = arena_text(run->arena, record->call_kind);
     kept->input_hash = arena_text(run->arena, record->input_hash);

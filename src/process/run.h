@@ -2,7 +2,7 @@
  * run.h - one activation of a process: replays recorded steps, records new ones, and finally suspends or ends the process.
  *
  * A Run is what the interpreter of definitions and processes written in C have in common. Steps are found by their record's identity (record.h). A step that has a
- * successful record is never run again. A step that failed has one record per attempt; its policy says whether another one follows (attempt.c, code_step.c).
+ * successful record is never run again. A step that failed has one record per attempt; its policy says whether another one follows (verb.h).
  * A step that cannot end now (a wait, a sleep, a retry that is not due) adds a wait; when nothing else can be done the caller suspends,
  * and the process is queued again when one of the waits is complete or the earliest time has come.
  *
@@ -22,6 +22,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/sync.h"
 #include "bus/worker.h"
 #include "process/key.h"
 #include "process/load.h"
@@ -41,6 +42,8 @@ must_check ErrorCode run_new(ProcessWriter *writer, Job *job, const LoadedProces
 void                 run_free(Run *run);
 SCOPED(Run, run_free)
 
+/* Of the process. */
+int64_t run_number(const Run *run);
 /* What keys of its steps are derived from. */
 KeyOwner run_key_owner(const Run *run);
 /* The key of a step: another one each time an operator has set the step aside. ret_uuid has UUID_TEXT_SIZE bytes. */
@@ -69,6 +72,8 @@ int run_attempts(Run *run, RecordId id);
 int64_t run_retried_us(const Run *run);
 /* The payloads of such responses that arrived, in order; without those that were set aside. */
 int run_responses(Run *run, ResponseOf of, const char *const **ret_payloads);
+/* Held from the time when a wait finds the responses that it takes until its record says so. Taken before the Run's own. */
+Mutex *run_responses_mutex(Run *run);
 /* How many replies to this step were set aside. */
 int run_replies_aside(Run *run, RecordId step);
 int run_response_count(Run *run); /* of all */
@@ -132,8 +137,8 @@ struct RunRecord {
     int         attempt; /* 0: the one after those that are recorded */
     StepEnd     end;     /* END_DONE with an error is END_FAILED */
     int64_t     retry_us;
-    const char *taken;
-    int         call; /* with a call_kind */
+    const char *response, *taken; /* see StepRecord */
+    int         call;             /* with a call_kind */
     const char *call_kind, *input_hash;
     const char *result, *error;
     int64_t     started_us;

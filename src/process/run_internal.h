@@ -21,7 +21,8 @@ struct Run {
     const LoadedProcess *loaded;
     ProcessMetrics      *metrics;
     Mono                 began;
-    Mutex                mutex; /* guards the rest and the arena */
+    Mutex                responses_mutex; /* see run_responses_mutex() */
+    Mutex                mutex;           /* guards the rest and the arena */
     Arena               *arena;
     const char          *state, *phase;
     int64_t              version;

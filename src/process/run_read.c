@@ -151,6 +151,11 @@ bool run_has_sent(const Run *run, const char *id)
     return bsearch(id, run->sent, (size_t)run->sent_count, sizeof *run->sent, id_compare);
 }
 
+int64_t run_number(const Run *run)
+{
+    return run->job->command->id;
+}
+
 KeyOwner run_key_owner(const Run *run)
 {
     return (KeyOwner){run->job->domain, run->job->command->command_id, run->loaded->secret};
@@ -287,6 +292,11 @@ int run_responses(Run *run, ResponseOf of, const char *const **ret_payloads)
 
     *ret_payloads = found ? found->payloads : NULL;
     return found ? found->count : 0;
+}
+
+Mutex *run_responses_mutex(Run *run)
+{
+    return &run->responses_mutex;
 }
 
 int run_replies_aside(Run *run, RecordId step)

@@ -7,7 +7,11 @@
 
 #include "base/reader.h"
 #include "base/writer.h"
+#include "pg/tx.h"
 #include "process/process.h"
+
+#define SEND_MS        10000
+#define SEND_BYTES_MAX ((size_t)64 << 20)
 
 static const Field reply_fields[] = {
     {"command_id",     FIELD_UUID, offsetof(SentReply, command_id)    },
@@ -59,6 +63,59 @@ void sent_item(const SentBy *by, bool is_child, const char *domain, const char *
         .replies_to_module = true,
         .actor             = arena_print(arena, "process %s", by->process.process_id),
     };
+}
+
+typedef struct {
+    Run      *run;
+    SendItem *item;
+    bool      is_over, is_busy;
+} Sending;
+
+static ErrorCode sending_body(Tx *tx, void *context, Error *reterr)
+{
+    Sending   *sending = context;
+    RunVerdict verdict;
+    ErrorCode  code = run_fence_in(sending->run, tx, &verdict, reterr);
+
+    sending->is_busy = code == ERR_BUSY;
+    TRY(code);
+    sending->is_over = verdict != RUN_OK;
+    if (sending->is_over)
+        return fail(reterr, ERR_CONFLICT, "the lease is lost");
+    TRY(send_in(tx, &sending->item, 1, reterr));
+    if (!sending->item->busy)
+        return OK;
+    if (reterr)
+        *reterr = sending->item->error;
+    return sending->item->code;
+}
+
+ErrorCode sent_send(Pool *pool, Run *run, SendItem *item, bool *ret_is_over, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(SEND_BYTES_MAX);
+    Sending                   sending = {.run = run, .item = item};
+    TxOptions                 options = {.name = "send", .arena = arena, .keyed = true};
+    Error                     error   = {0};
+    int64_t                   wait_ms = 0;
+    ErrorCode                 code;
+
+    *ret_is_over = false;
+    do {
+        options.deadline = deadline_in_ms(SEND_MS);
+        code             = tx_run(pool, &options, sending_body, &sending, &error);
+    } while (code != OK && sending.is_busy && !run_must_stop(run) && run_busy_wait(&wait_ms));
+    *ret_is_over = sending.is_over;
+    if (code != OK && !sending.is_over) {
+        if (reterr)
+            *reterr = error;
+        return code;
+    }
+    if (code == OK) {
+        send_count(&item, 1);
+        if (item->is_new)
+            run_wake(run, item->domain);
+    }
+    return OK;
 }
 
 bool sent_reply_is_refusal(const SentReply *reply)

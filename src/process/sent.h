@@ -9,6 +9,7 @@
 #define PROCESS_SENT_H
 
 #include "bus/send.h"
+#include "pg/pool.h"
 #include "process/key.h"
 #include "process/run.h"
 
@@ -26,6 +27,10 @@ int sent_number(Run *run, RecordId step);
 /* is_child: a process of `domain`; else a command of it. */
 void sent_item(const SentBy *by, bool is_child, const char *domain, const char *type, const char *payload, Arena *arena,
                SendItem *ret_item);
+
+/* In a transaction that holds the lease: a worker that has lost it sends nothing, *ret_is_over. The verdict is in the item; ERR_BUSY: another transaction
+ * has the process locked, or sends the same id. */
+must_check ErrorCode sent_send(Pool *pool, Run *run, SendItem *item, bool *ret_is_over, Error *reterr);
 
 typedef struct {
     const char *command_id, *status, *result, *error;

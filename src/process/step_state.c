@@ -30,9 +30,11 @@ ErrorCode step_set(Walk *walk, const Scope *scope, const Step *step, Flow *ret_f
         step, {.walk = walk, .scope = scope, .arena = arena},
          arena_mark(arena)
     };
-    RunRecord record = {.id = step_id(scope, step), .result = "null", .refresh = set_refresh, .context = &patch};
+    Verb verb = walk_verb(walk, step_id(scope, step), arena);
 
-    return patch_record(walk, &record, ret_flow, reterr);
+    verb.record.refresh = set_refresh;
+    verb.record.context = &patch;
+    return verb_succeed(&verb, "null", ret_flow, reterr);
 }
 
 /* The record holds the decision, so that a state that changes later does not change the way. */

@@ -70,6 +70,8 @@ const char *process_write_record(Arena *arena, const ProcessWrite *write)
                 step_end_names[record->error && record->end == END_DONE ? END_FAILED : record->end]);
     if (record->retry_us)
         writer_i64(&writer, "retry_us", record->retry_us);
+    if (record->response)
+        writer_text(&writer, "response", record->response);
     if (record->taken)
         writer_text(&writer, "taken", record->taken);
     if (record->call_kind) {

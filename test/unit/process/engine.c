@@ -95,6 +95,7 @@ static const char *steps_write(Engine *engine, Arena *arena)
         writer_i64(&writer, "attempt", record->attempt);
         writer_text(&writer, "verdict", step_end_names[record->end]);
         writer_i64(&writer, "retry_us", record->retry_us);
+        writer_text(&writer, "response", record->response);
         writer_text(&writer, "taken", record->taken);
         writer_raw(&writer, "result", record->result);
         writer_text(&writer, "error", record->error);
@@ -164,6 +165,7 @@ static bool record_store(Engine *engine, const ProcessWrite *write)
 
     *record          = *given;
     record->id.step  = arena_text(engine->arena, given->id.step);
+    record->response = arena_text(engine->arena, given->response);
     record->taken    = arena_text(engine->arena, given->taken);
     record->result   = arena_text(engine->arena, given->result);
     record->error    = arena_text(engine->arena, given->error);
@@ -272,8 +274,8 @@ ErrorCode      __wrap_lease_release(Pool *pool, Deadline deadline, Arena *arena,
                                     Error *reterr);
 ErrorCode      __wrap_lease_postpone(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *command,
                                      int64_t delay_ms, const char *reason, bool *ret_settled, Error *reterr);
-ErrorCode  __wrap_send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr);
-AttemptRun __wrap_attempt_exec, __wrap_attempt_sql;
+ErrorCode      __wrap_sent_send(Pool *pool, Run *run, SendItem *item, bool *ret_is_over, Error *reterr);
+AttemptRun     __wrap_attempt_exec, __wrap_attempt_sql;
 
 void __wrap_pool_status(Pool *pool, PoolStatus *ret_status)
 {
@@ -332,13 +334,14 @@ ErrorCode __wrap_lease_postpone(Pool *pool, Deadline deadline, Arena *arena, con
     return OK;
 }
 
-ErrorCode __wrap_send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr)
+ErrorCode __wrap_sent_send(Pool *pool, Run *run, SendItem *item, bool *ret_is_over, Error *reterr)
 {
-    (void)pool, (void)deadline, (void)arena, (void)count, (void)reterr;
-    note(current, "send %s/%s", items[0]->domain, items[0]->type);
-    json_array_append_new(current->sent, json_string(items[0]->command_id));
-    items[0]->is_new = true;
-    items[0]->code   = OK;
+    (void)pool, (void)run, (void)reterr;
+    note(current, "send %s/%s", item->domain, item->type);
+    json_array_append_new(current->sent, json_string(item->command_id));
+    item->is_new = true;
+    item->code   = OK;
+    *ret_is_over = false;
     return OK;
 }
 
