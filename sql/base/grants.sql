@@ -121,7 +121,6 @@ as $$
     ('pawl.process_move',       'admin'),
     -- the bot
     ('pawl.telegram_lease',     'monitor'),
-    ('pawl.telegram_lease_release', 'monitor'),
     ('pawl.telegram_name',      'monitor'),
     ('pawl.telegram_prune',     'monitor'),
     ('pawl.bot_letter_keep', 'monitor'),

@@ -22,8 +22,8 @@ select pawl.telegram_file($1::bigint, $2::text::uuid) as value
 select l.is_held, l.username, l.waiting from pawl.telegram_lease($1::bigint, $2::text::uuid, $3::integer, $4::integer) l
 
 -- name: lease_release
--- Give the lease back: $1 bot, $2 holder.
-select pawl.telegram_lease_release($1::bigint, $2::text::uuid)::text as value
+-- Give the lease back: $1 holder.
+select pawl.task_release($1::text::uuid)::text as value
 
 -- name: limited
 -- The server answered 429: $1 bot, $2 chat, $3 the time in ms that it said, 0: none. The time to wait in ms.

@@ -1,22 +1,19 @@
--- tables.sql - what all pods of a bot share: which one polls, how fast it may send, where groups have moved, what
--- messages are about.
+-- tables.sql - what all pods of a bot share: its name, how fast it may send, where groups have moved, what messages are
+-- about.
 --
 -- Updates and outgoing messages are commands of the bus; see src/telegram/outbox.h. How often rows change:
 --
---     telegram_bot     one row per bot; updated by the holder of its lease every few seconds
+--     telegram_bot     one row per bot
 --     telegram_pace    one row per bot; updated with each message that is sent, and by answers 429
 --     telegram_chat    one row per chat that the bot has sent to; updated with each message, deleted after a quiet day
 --     telegram_member  one row per member that was asked about; kept for minutes
 --     telegram_sent    one row per message that replies may refer to; insert only, deleted by age
 --     telegram_file    one row per file of a message that is not sent yet; insert and delete
 
--- The pod that holds the lease polls, or registers the webhook.
 create table pawl.telegram_bot (
   bot_id bigint primary key,
-  holder uuid,
-  until timestamptz not null, -- end of the lease
-  username text -- as getMe said last
-) with (fillfactor = 50);
+  username text not null -- as getMe said last
+);
 
 create table pawl.telegram_pace (
   bot_id bigint primary key,

@@ -8,8 +8,8 @@
 
 #include "base/reader.h"
 #include "base/scan.h"
+#include "base/value.h"
 #include "pg/tx.h"
-#include "process/value.h"
 #include "sql.h"
 
 DB_SHAPE(loaded, LoadedProcess, LOADED_COLUMNS);
@@ -69,34 +69,18 @@ static const Field row_fields[] = {
 };
 static const FieldTable row_table = {"row", row_fields, COUNT(row_fields), sizeof(Row)};
 
-static const char *text_copy(Value value, Arena *arena)
-{
-    value = value_decode(value, arena);
-    return arena_bytes(arena, value.bytes, value.size);
-}
-
-/* Of a slice, which has no NUL behind it. */
-static int64_t integer_read(Value value)
-{
-    char   digits[32] = "";
-    size_t size       = value.size < sizeof digits - 1 ? value.size : sizeof digits - 1;
-
-    memcpy(digits, value.bytes, size);
-    return strtoll(digits, NULL, 10);
-}
-
 static void member_read(Value value, const Field *field, Arena *arena, char *row)
 {
     if (value_kind(value) <= VALUE_NULL)
         return;
     if (field->type == FIELD_I64)
-        *(int64_t *)(void *)(row + field->offset) = integer_read(value);
+        *(int64_t *)(void *)(row + field->offset) = value_i64(value);
     else if (field->type == FIELD_BOOL)
-        *(bool *)(void *)(row + field->offset) = value.bytes[0] == 't';
+        *(bool *)(void *)(row + field->offset) = value_true(value);
     else if (field->type == FIELD_TEXT)
-        *(const char **)(void *)(row + field->offset) = text_copy(value, arena);
+        *(const char **)(void *)(row + field->offset) = value_text(value, arena);
     else
-        *(const char **)(void *)(row + field->offset) = arena_bytes(arena, value.bytes, value.size);
+        *(const char **)(void *)(row + field->offset) = value_raw(value, arena);
 }
 
 static const Field *field_find(const FieldTable *table, const char *key, size_t size)

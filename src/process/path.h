@@ -17,7 +17,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "process/value.h"
+#include "base/value.h"
 
 #define PATH_SEGMENTS_MAX 64
 

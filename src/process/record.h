@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/writer.h"
-#include "process/value.h"
+#include "base/value.h"
 
 #define RECORD_DEPTH_MAX 8 /* each inside each */
 

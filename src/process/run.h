@@ -27,7 +27,7 @@
 #include "process/key.h"
 #include "process/load.h"
 #include "process/metric.h"
-#include "process/value.h"
+#include "base/value.h"
 #include "process/write.h"
 
 #define RUN_RECORDS_MAX     10000 /* of a process, but those of its compensations */

@@ -12,7 +12,7 @@
 #define PROCESS_SOURCE_H
 
 #include "base/error.h"
-#include "process/value.h"
+#include "base/value.h"
 
 typedef struct {
     const char *name; /* of the file, for messages */

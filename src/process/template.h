@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "process/path.h"
-#include "process/value.h"
+#include "base/value.h"
 
 typedef struct Template Template;
 

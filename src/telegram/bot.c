@@ -10,8 +10,8 @@
 #include "base/memory.h"
 #include "base/scan.h"
 #include "base/text.h"
+#include "base/value.h"
 #include "base/writer.h"
-#include "telegram/wire.h"
 
 #define ANSWER_BYTES_MAX ((size_t)15 << 20) /* 100 updates, with much to spare */
 #define ROOT_BYTES_MAX   1024
@@ -193,18 +193,19 @@ static ErrorCode call_send(TelegramBot *bot, const TelegramCall *call, Arena *ar
 /* ---- the answer ---- */
 
 /* Seconds as milliseconds, rounded up: a number, with a fraction or not, or one in a string. 0: none. */
-static int64_t retry_read(const char *value)
+static int64_t retry_read(Value value)
 {
     int64_t seconds = 0;
 
-    if (value && *value == '"')
-        value++;
-    if (!value || *value < '0' || *value > '9')
+    if (value.size == 0)
         return 0;
-    for (; *value >= '0' && *value <= '9'; value++)
+    const char *at = value.bytes + (value_kind(value) == VALUE_STRING);
+    if (*at < '0' || *at > '9')
+        return 0;
+    for (; *at >= '0' && *at <= '9'; at++)
         if (seconds < TELEGRAM_RETRY_MS_MAX)
-            seconds = seconds * 10 + (*value - '0');
-    if (*value == '.' || *value == 'e' || *value == 'E')
+            seconds = seconds * 10 + (*at - '0');
+    if (*at == '.' || *at == 'e' || *at == 'E')
         seconds++;
     return seconds < TELEGRAM_RETRY_MS_MAX / 1000 ? seconds * 1000 : TELEGRAM_RETRY_MS_MAX;
 }
@@ -212,23 +213,25 @@ static int64_t retry_read(const char *value)
 /* false: it is no answer of the Bot API. */
 static bool answer_parse(const ClientResponse *response, Arena *arena, TelegramAnswer *answer, bool *ret_ok)
 {
-    if (scan_check(response->body, response->body_size, "answer", NULL) != OK || *wire_open(response->body) != '{')
+    Value json = value_trim(response->body, response->body_size), parameters, said;
+
+    if (scan_check(response->body, response->body_size, "answer", NULL) != OK || value_kind(json) != VALUE_OBJECT)
         return false;
-    const char *json = wire_open(response->body), *parameters = wire_member(json, "parameters");
-    const char *result      = wire_raw(wire_member(json, "result"), arena);
-    const char *description = wire_text(wire_member(json, "description"), arena);
-    const char *said        = wire_member(json, "ok");
-    int64_t     code        = wire_i64(wire_member(json, "error_code"));
+    parameters              = value_field(json, "parameters");
+    said                    = value_field(json, "ok");
+    const char *result      = value_raw(value_field(json, "result"), arena);
+    const char *description = value_text(value_field(json, "description"), arena);
+    int64_t     code        = value_i64(value_field(json, "error_code"));
 
     answer->result      = result ? result : "null";
     answer->description = description ? description : "";
-    answer->migrate_to  = wire_i64(wire_member(parameters, "migrate_to_chat_id"));
-    answer->retry_ms    = retry_read(wire_member(parameters, "retry_after"));
-    if (said && *said == 'f') {
+    answer->migrate_to  = value_i64(value_field(parameters, "migrate_to_chat_id"));
+    answer->retry_ms    = retry_read(value_field(parameters, "retry_after"));
+    if (value_kind(said) == VALUE_FALSE) {
         answer->status = code >= 400 && code < 600 ? (int)code : *ret_ok ? 500 : answer->status;
         *ret_ok        = false;
     }
-    return said && (*said == 't' || *said == 'f');
+    return value_true(said) || value_kind(said) == VALUE_FALSE;
 }
 
 /* Success is an object with ok:true. A proxy's page with status 200 is no success. */
@@ -287,7 +290,7 @@ ErrorCode telegram_get_member(TelegramBot *bot, int64_t chat_id, int64_t user_id
 
     TRY(telegram_call(bot, &(TelegramCall){.method = "getChatMember", .fields = fields, .deadline = deadline}, arena,
                       &answer, reterr));
-    const char *status = wire_text(wire_member(wire_open(answer.result), "status"), arena);
+    const char *status = value_text(value_field(value_trim(answer.result, strlen(answer.result)), "status"), arena);
 
     *ret_status = status ? status : "";
     return OK;

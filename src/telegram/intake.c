@@ -10,12 +10,13 @@
 #include "base/log.h"
 #include "base/scan.h"
 #include "base/text.h"
+#include "base/value.h"
 #include "telegram/metric.h"
 #include "telegram/outbox.h"
 #include "telegram/update.h"
-#include "telegram/wire.h"
 
-#define UPDATES_MAX 1000 /* of one poll; the Bot API gives 100 */
+#define UPDATES_MAX 1000        /* of one poll; the Bot API gives 100 */
+#define BETWEEN     " \t\r\n,:" /* what is between JSON values */
 
 static void malformed_log(const Error *error)
 {
@@ -218,16 +219,17 @@ static int arrival_compare(const void *a, const void *b)
 /* *ret_seen: how many the array has; *ret_last: the greatest id of them. */
 static int arrivals_read(const char *json, Arrival *list, Arena *arena, int *ret_seen, int64_t *ret_last)
 {
-    int count = 0, seen = 0;
+    Value updates = value_trim(json, strlen(json)), item;
+    int   count = 0, seen = 0;
 
     *ret_last = 0;
-    for (const char *item = NULL; seen < UPDATES_MAX && wire_next(wire_open(json), &item); seen++) {
-        const char *raw = wire_raw(item, arena);
-        int64_t     id  = wire_i64(wire_member(item, "update_id"));
+    for (const char *at = NULL; seen < UPDATES_MAX && value_item_next(updates, &at, &item); seen++) {
+        const char *raw = value_raw(item, arena);
+        int64_t     id  = value_i64(value_field(item, "update_id"));
 
         *ret_last   = id > *ret_last ? id : *ret_last;
         list[count] = (Arrival){.place = seen};
-        count += arrival_read(raw, strlen(raw), arena, &list[count]);
+        count += arrival_read(raw, item.size, arena, &list[count]);
     }
     qsort(list, (size_t)count, sizeof *list, arrival_compare);
     *ret_seen = seen;
@@ -269,120 +271,72 @@ ErrorCode telegram_intake_many(const TelegramIntake *intake, const char *json, D
 
 /* ---- polls with an update that cannot be read ---- */
 
-/* Brackets and strings are enough to find where a value ends; what is in them is not checked. */
-typedef struct {
-    const char *at, *end;
-} Slice;
-
-static bool loose_space(Slice *rest)
+/* Cut the next key, value or closing bracket off the rest. Brackets and strings are enough to find where a value ends;
+ * what is in them is not checked. A size of 0: nothing is left. */
+static Value loose_next(Value *rest)
 {
-    while (rest->at < rest->end && strchr(" \t\r\n,:", *rest->at) && *rest->at)
-        rest->at++;
-    return rest->at < rest->end;
-}
+    const char *at = rest->bytes, *end = at + rest->size, *begin;
+    bool        in_string = false, is_over = false;
+    long        depth = 0;
 
-static void loose_string(Slice *rest)
-{
-    for (rest->at++; rest->at < rest->end && *rest->at != '"'; rest->at++)
-        if (*rest->at == '\\' && rest->end - rest->at > 1)
-            rest->at++;
-    if (rest->at < rest->end)
-        rest->at++;
-}
+    while (at < end && *at && strchr(BETWEEN, *at))
+        at++;
+    for (begin = at; at < end && !is_over; at++) {
+        char byte = *at;
 
-/* The value at the beginning, without the brackets that close what is around it. */
-static Slice loose_value(Slice *rest)
-{
-    Slice value = {rest->at, rest->at};
-    long  depth = 0;
-
-    while (rest->at < rest->end) {
-        char byte = *rest->at;
-
-        if (depth == 0 && (byte == ']' || byte == '}' || byte == ',') && rest->at > value.at)
+        if (depth == 0 && !in_string && at > begin && byte && strchr("]}" BETWEEN, byte))
             break;
-        if (byte == '"') {
-            loose_string(rest);
-        } else {
-            depth += byte == '{' || byte == '[';
-            depth -= byte == '}' || byte == ']';
-            rest->at++;
-        }
-        if (depth <= 0 && (byte == '"' || byte == '}' || byte == ']'))
-            break;
+        if (in_string && byte == '\\')
+            at += end - at > 1;
+        else if (byte == '"')
+            in_string = !in_string;
+        else if (!in_string)
+            depth += (byte == '{' || byte == '[') - (byte == '}' || byte == ']');
+        is_over = depth <= 0 && !in_string && (byte == '"' || byte == '}' || byte == ']');
     }
-    value.end = rest->at;
-    return value;
+    *rest = (Value){at, (size_t)(end - at)};
+    return (Value){begin, (size_t)(at - begin)};
 }
 
-static bool slice_is(Slice slice, const char *text)
+static Value loose_inside(Value value)
 {
-    return (size_t)(slice.end - slice.at) == strlen(text) && memcmp(slice.at, text, strlen(text)) == 0;
+    return value.size ? (Value){value.bytes + 1, value.size - 1} : value;
 }
 
-/* What is between its brackets, if that is what the value begins with. */
-static bool loose_open(Slice value, char bracket, Slice *ret_inside)
+/* key: with its quotes. */
+static Value loose_member(Value object, const char *key)
 {
-    if (!loose_space(&value) || *value.at != bracket)
-        return false;
-    *ret_inside = (Slice){value.at + 1, value.end};
-    return true;
-}
+    Value rest = value_kind(object) == VALUE_OBJECT ? loose_inside(object) : (Value){0}, name;
 
-static bool loose_member(Slice object, const char *name, Slice *ret_value)
-{
-    Slice rest;
+    while (value_kind(name = loose_next(&rest)) == VALUE_STRING) {
+        Value value = loose_next(&rest);
 
-    if (!loose_open(object, '{', &rest))
-        return false;
-    while (loose_space(&rest) && *rest.at == '"') {
-        Slice key = loose_value(&rest);
-
-        if (!loose_space(&rest))
-            return false;
-        *ret_value = loose_value(&rest);
-        if (slice_is(key, name))
-            return true;
+        if (name.size == strlen(key) && memcmp(name.bytes, key, name.size) == 0)
+            return value;
     }
-    return false;
-}
-
-static int64_t loose_id(Slice update)
-{
-    Slice   value;
-    int64_t id = 0;
-
-    if (!loose_member(update, "\"update_id\"", &value))
-        return 0;
-    for (; value.at < value.end && *value.at >= '0' && *value.at <= '9' && id < INT64_MAX / 100; value.at++)
-        id = id * 10 + (*value.at - '0');
-    return value.at == value.end ? id : 0;
+    return (Value){0};
 }
 
 const char *telegram_intake_salvage(const char *body, size_t size, Arena *arena, int64_t *ret_last)
 {
-    Slice result, rest;
+    Value result = loose_member(value_trim(body, size), "\"result\""), rest = loose_inside(result), update;
     Text  list;
-    bool  is_first = true;
 
-    if (!loose_member((Slice){body, body + size}, "\"result\"", &result) || !loose_open(result, '[', &rest))
+    if (value_kind(result) != VALUE_ARRAY)
         return NULL;
     *ret_last = 0;
     text_init(&list, arena, TEXT_MAX_BODY);
     text_append_char(&list, '[');
-    while (loose_space(&rest) && *rest.at != ']') {
-        Slice   update = loose_value(&rest);
-        size_t  length = (size_t)(update.end - update.at);
-        Error   error  = {0};
-        int64_t id;
+    while ((update = loose_next(&rest)).size > 0 && *update.bytes != ']') {
+        Error error = {0};
 
-        if (scan_check(update.at, length, "update", &error) == OK) {
-            text_append(&list, is_first ? "" : ",");
-            text_append_bytes(&list, update.at, length);
-            is_first = false;
+        if (scan_check(update.bytes, update.size, "update", &error) == OK) {
+            text_append(&list, list.length > 1 ? "," : "");
+            text_append_bytes(&list, update.bytes, update.size);
             continue;
         }
-        id        = loose_id(update);
+        int64_t id = value_i64(loose_member(update, "\"update_id\""));
+
         *ret_last = id > *ret_last ? id : *ret_last;
         malformed_log(&error);
     }

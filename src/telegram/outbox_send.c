@@ -21,12 +21,12 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/value.h"
 #include "bus/release.h"
 #include "pg/tx.h"
 #include "sql.h"
 #include "telegram/metric.h"
 #include "telegram/outbox_internal.h"
-#include "telegram/wire.h"
 
 #define CALL_MS     30000
 #define QUERY_MS    10000
@@ -239,8 +239,9 @@ static bool edit_is_over(Sending *sending)
 
 static void on_sent(Sending *sending)
 {
-    Arena    *arena   = sending->job->arena;
-    int64_t   id      = wire_i64(wire_member(wire_open(sending->answer.result), "message_id"));
+    Arena  *arena = sending->job->arena;
+    int64_t id =
+        value_i64(value_field(value_trim(sending->answer.result, strlen(sending->answer.result)), "message_id"));
     TxOptions options = {.name = "delivered", .deadline = deadline_in_ms(QUERY_MS), .arena = arena, .keyed = true};
     Error     error   = {0};
     char     *none;

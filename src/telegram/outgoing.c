@@ -10,9 +10,9 @@
 #include "base/scan.h"
 #include "base/text.h"
 #include "base/uuid.h"
+#include "base/value.h"
 #include "base/writer.h"
 #include "telegram/markup.h"
-#include "telegram/wire.h"
 
 #define HTML_BYTES_MAX   ((size_t)256 << 10)
 #define BUTTON_BYTES_MAX 256
@@ -196,19 +196,20 @@ static ErrorCode units_check(const TelegramOutgoing *item, Error *reterr)
                : fail(reterr, ERR_LIMIT, "text must have at most %zu UTF-16 units without tags, got %zu", most, units);
 }
 
-static void read_buttons(const char *rows, Arena *arena, TelegramOutgoing *item)
+static void read_buttons(Value rows, Arena *arena, TelegramOutgoing *item)
 {
     TelegramButton *list  = NULL;
     int             count = 0;
+    Value           row, button;
 
-    for (const char *row = NULL; wire_next(rows, &row);) {
+    for (const char *at = NULL; value_item_next(rows, &at, &row);) {
         int before = count;
 
-        for (const char *button = NULL; count < TELEGRAM_KEYS_MAX && wire_next(row, &button);) {
+        for (const char *in_row = NULL; count < TELEGRAM_KEYS_MAX && value_item_next(row, &in_row, &button);) {
             if (!list)
                 list = arena_array(arena, TelegramButton, TELEGRAM_KEYS_MAX);
-            list[count++] = (TelegramButton){.text = wire_text(wire_member(button, "text"), arena),
-                                             .data = wire_text(wire_member(button, "data"), arena)};
+            list[count++] = (TelegramButton){.text = value_text(value_field(button, "text"), arena),
+                                             .data = value_text(value_field(button, "data"), arena)};
         }
         if (count > before)
             list[count - 1].ends_row = true;
@@ -242,23 +243,23 @@ ErrorCode telegram_outgoing_read(const char *type, const char *payload, const ch
     TRY(scan_check(payload, size, "payload", reterr));
     if (!arena_has_space(arena, size * 3 + sizeof(TelegramButton) * TELEGRAM_KEYS_MAX))
         return fail(reterr, ERR_LIMIT, "a message of %zu bytes exceeds the memory that is left", size);
-    const char *json = wire_open(payload);
+    Value json = value_trim(payload, size);
 
-    item.chat_id     = wire_i64(wire_member(json, "chat_id"));
-    item.thread_id   = wire_i64(wire_member(json, "thread_id"));
-    item.reply_to    = wire_i64(wire_member(json, "reply_to"));
-    item.message_id  = wire_i64(wire_member(json, "message_id"));
-    item.replaces    = wire_text(wire_member(json, "replaces"), arena);
-    item.callback_id = wire_text(wire_member(json, "callback_id"), arena);
-    item.html        = wire_text(wire_member(json, "text"), arena);
-    item.is_alert    = wire_true(wire_member(json, "alert"));
-    item.is_silent   = wire_true(wire_member(json, "silent"));
-    item.is_first    = wire_true(wire_member(json, "first"));
-    item.is_busy     = wire_true(wire_member(json, "busy"));
-    item.reference   = wire_text(wire_member(json, "reference"), arena);
-    item.file_name   = wire_text(wire_member(json, "file_name"), arena);
-    read_buttons(wire_member(json, "buttons"), arena, &item);
-    read_file(file ? file : wire_text(wire_member(json, "file"), arena), arena, &item);
+    item.chat_id     = value_i64(value_field(json, "chat_id"));
+    item.thread_id   = value_i64(value_field(json, "thread_id"));
+    item.reply_to    = value_i64(value_field(json, "reply_to"));
+    item.message_id  = value_i64(value_field(json, "message_id"));
+    item.replaces    = value_text(value_field(json, "replaces"), arena);
+    item.callback_id = value_text(value_field(json, "callback_id"), arena);
+    item.html        = value_text(value_field(json, "text"), arena);
+    item.is_alert    = value_true(value_field(json, "alert"));
+    item.is_silent   = value_true(value_field(json, "silent"));
+    item.is_first    = value_true(value_field(json, "first"));
+    item.is_busy     = value_true(value_field(json, "busy"));
+    item.reference   = value_text(value_field(json, "reference"), arena);
+    item.file_name   = value_text(value_field(json, "file_name"), arena);
+    read_buttons(value_field(json, "buttons"), arena, &item);
+    read_file(file ? file : value_text(value_field(json, "file"), arena), arena, &item);
     TRY(outgoing_check(&item, reterr));
     TRY(units_check(&item, reterr));
     *ret_item = item;

@@ -95,8 +95,7 @@ static void lease_release(TelegramPoller *poller)
     char     *none;
 
     if (db_call(poller->options.intake.pool, &options, sql_telegram_lease_release,
-                DB_ARGS(db_i64(poller->options.intake.bot_id), db_uuid(poller->holder)), &db_text_shape, &none,
-                &error) != OK)
+                DB_ARGS(db_uuid(poller->holder)), &db_text_shape, &none, &error) != OK)
         log_error(LOG_WARN, "telegram", "cannot release the bot's lease; it will expire", &error);
 }
 

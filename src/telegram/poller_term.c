@@ -6,13 +6,13 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/value.h"
 #include "base/writer.h"
 #include "pg/tx.h"
 #include "sql.h"
 #include "telegram/metric.h"
 #include "telegram/poller_internal.h"
 #include "telegram/update.h"
-#include "telegram/wire.h"
 
 #define CALL_MS         10000
 #define QUERY_MS        10000
@@ -47,7 +47,7 @@ static ErrorCode name_learn(TelegramPoller *poller, Arena *arena, Error *reterr)
     char          *none;
 
     TRY(call(poller, "getMe", NULL, CALL_MS, arena, &answer, reterr));
-    const char *name = wire_text(wire_member(wire_open(answer.result), "username"), arena);
+    const char *name = value_text(value_field(value_trim(answer.result, strlen(answer.result)), "username"), arena);
 
     if (!name || !*name || strlen(name) > 100)
         return fail(reterr, ERR_REFUSED, "getMe did not say the bot's username");

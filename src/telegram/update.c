@@ -7,9 +7,9 @@
 
 #include "base/scan.h"
 #include "base/text.h"
+#include "base/value.h"
 #include "base/writer.h"
 #include "telegram/markup.h"
-#include "telegram/wire.h"
 
 /* What a message may have of each; the Bot API has fewer. */
 #define ENTITIES_MAX 256
@@ -25,31 +25,31 @@ const char telegram_allowed_updates[] =
 
 /* ---- parts of a message ---- */
 
-static int64_t parse_date(const char *value)
+static int64_t parse_date(Value value)
 {
-    int64_t date = wire_i64(value);
+    int64_t date = value_i64(value);
 
     if (date > SECONDS_MAX)
         date /= 1000;
     return date > 0 && date <= SECONDS_MAX ? date : 0;
 }
 
-static void user_read(const char *json, Arena *arena, TelegramUser *ret_user)
+static void user_read(Value json, Arena *arena, TelegramUser *ret_user)
 {
     *ret_user = (TelegramUser){
-        .id            = wire_i64(wire_member(json, "id")),
-        .is_bot        = wire_true(wire_member(json, "is_bot")),
-        .first_name    = wire_text(wire_member(json, "first_name"), arena),
-        .last_name     = wire_text(wire_member(json, "last_name"), arena),
-        .username      = wire_text(wire_member(json, "username"), arena),
-        .language_code = wire_text(wire_member(json, "language_code"), arena),
+        .id            = value_i64(value_field(json, "id")),
+        .is_bot        = value_true(value_field(json, "is_bot")),
+        .first_name    = value_text(value_field(json, "first_name"), arena),
+        .last_name     = value_text(value_field(json, "last_name"), arena),
+        .username      = value_text(value_field(json, "username"), arena),
+        .language_code = value_text(value_field(json, "language_code"), arena),
     };
 }
 
 /* Ignore a user without an id. */
-static const TelegramUser *parse_user(const char *json, Arena *arena)
+static const TelegramUser *parse_user(Value json, Arena *arena)
 {
-    if (wire_i64(wire_member(json, "id")) == 0)
+    if (value_i64(value_field(json, "id")) == 0)
         return NULL;
     TelegramUser *user = arena_array(arena, TelegramUser, 1);
 
@@ -57,13 +57,14 @@ static const TelegramUser *parse_user(const char *json, Arena *arena)
     return user;
 }
 
-static const TelegramUser *parse_users(const char *array, Arena *arena, int *ret_count)
+static const TelegramUser *parse_users(Value array, Arena *arena, int *ret_count)
 {
     TelegramUser *users = NULL;
     int           count = 0;
+    Value         item;
 
-    for (const char *item = NULL; count < MEMBERS_MAX && wire_next(array, &item);) {
-        if (wire_i64(wire_member(item, "id")) == 0)
+    for (const char *at = NULL; count < MEMBERS_MAX && value_item_next(array, &at, &item);) {
+        if (value_i64(value_field(item, "id")) == 0)
             continue;
         if (!users)
             users = arena_array(arena, TelegramUser, MEMBERS_MAX);
@@ -73,16 +74,16 @@ static const TelegramUser *parse_users(const char *array, Arena *arena, int *ret
     return users;
 }
 
-static TelegramChat parse_chat(const char *json, Arena *arena)
+static TelegramChat parse_chat(Value json, Arena *arena)
 {
     static const char *const names[] = {[TELEGRAM_CHAT_PRIVATE]    = "private",
                                         [TELEGRAM_CHAT_GROUP]      = "group",
                                         [TELEGRAM_CHAT_SUPERGROUP] = "supergroup",
                                         [TELEGRAM_CHAT_CHANNEL]    = "channel"};
-    TelegramChat             chat    = {.id       = wire_i64(wire_member(json, "id")),
-                                        .title    = wire_text(wire_member(json, "title"), arena),
-                                        .is_forum = wire_true(wire_member(json, "is_forum"))};
-    const char              *type    = wire_text(wire_member(json, "type"), arena);
+    TelegramChat             chat    = {.id       = value_i64(value_field(json, "id")),
+                                        .title    = value_text(value_field(json, "title"), arena),
+                                        .is_forum = value_true(value_field(json, "is_forum"))};
+    const char              *type    = value_text(value_field(json, "type"), arena);
 
     for (size_t i = TELEGRAM_CHAT_PRIVATE; type && i < COUNT(names); i++)
         if (strcmp(type, names[i]) == 0)
@@ -92,9 +93,9 @@ static TelegramChat parse_chat(const char *json, Arena *arena)
 
 /* ---- entities ---- */
 
-static TelegramEntityType entity_type(const char *json, Arena *arena)
+static TelegramEntityType entity_type(Value json, Arena *arena)
 {
-    const char *type = wire_text(wire_member(json, "type"), arena);
+    const char *type = value_text(value_field(json, "type"), arena);
 
     if (!type)
         return TELEGRAM_ENTITY_OTHER;
@@ -112,9 +113,9 @@ typedef struct {
 } EntityCursor;
 
 /* false: it points outside of the text. */
-static bool entity_place(EntityCursor *cursor, const char *json, TelegramEntity *entity)
+static bool entity_place(EntityCursor *cursor, Value json, TelegramEntity *entity)
 {
-    int64_t begin = wire_i64(wire_member(json, "offset")), length = wire_i64(wire_member(json, "length"));
+    int64_t begin = value_i64(value_field(json, "offset")), length = value_i64(value_field(json, "length"));
 
     if (begin < 0 || length <= 0 || (size_t)begin >= cursor->size_units ||
         (size_t)length > cursor->size_units - (size_t)begin)
@@ -128,20 +129,21 @@ static bool entity_place(EntityCursor *cursor, const char *json, TelegramEntity 
     return entity->length > 0;
 }
 
-static void parse_entities(const char *array, Arena *arena, TelegramMessage *message)
+static void parse_entities(Value array, Arena *arena, TelegramMessage *message)
 {
     size_t          size   = strlen(message->text);
     EntityCursor    cursor = {.text = message->text, .size = size, .size_units = telegram_units(message->text, size)};
     TelegramEntity *list   = NULL;
     int             count  = 0;
+    Value           item;
 
-    for (const char *item = NULL; count < ENTITIES_MAX && wire_next(array, &item);) {
+    for (const char *at = NULL; count < ENTITIES_MAX && value_item_next(array, &at, &item);) {
         TelegramEntity entity = {.type = entity_type(item, arena)};
 
         if (!entity_place(&cursor, item, &entity))
             continue;
         if (entity.type == TELEGRAM_ENTITY_TEXT_MENTION)
-            entity.user = parse_user(wire_member(item, "user"), arena);
+            entity.user = parse_user(value_field(item, "user"), arena);
         if (entity.type == TELEGRAM_ENTITY_TEXT_MENTION && !entity.user)
             continue;
         if (!list)
@@ -152,70 +154,70 @@ static void parse_entities(const char *array, Arena *arena, TelegramMessage *mes
     message->entities_count = count;
 }
 
-static void parse_text(const char *json, Arena *arena, TelegramMessage *message)
+static void parse_text(Value json, Arena *arena, TelegramMessage *message)
 {
-    bool is_text = wire_member(json, "text") != NULL;
+    bool is_text = value_field(json, "text").size > 0;
 
-    message->text = wire_text(wire_member(json, is_text ? "text" : "caption"), arena);
+    message->text = value_text(value_field(json, is_text ? "text" : "caption"), arena);
     if (message->text)
-        parse_entities(wire_member(json, is_text ? "entities" : "caption_entities"), arena, message);
+        parse_entities(value_field(json, is_text ? "entities" : "caption_entities"), arena, message);
 }
 
 /* ---- messages ---- */
 
 /* In the General topic, and in threads of replies outside of forums, an answer must not name one. */
-static int64_t parse_thread(const char *json, const TelegramChat *chat)
+static int64_t parse_thread(Value json, const TelegramChat *chat)
 {
-    int64_t thread = wire_i64(wire_member(json, "message_thread_id"));
-    bool    topic  = wire_true(wire_member(json, "is_topic_message")) || chat->is_forum;
+    int64_t thread = value_i64(value_field(json, "message_thread_id"));
+    bool    topic  = value_true(value_field(json, "is_topic_message")) || chat->is_forum;
 
     return topic && thread > 1 ? thread : 0;
 }
 
-static bool is_anonymous(const char *json, const TelegramUser *from)
+static bool is_anonymous(Value json, const TelegramUser *from)
 {
     /* 1087968824 is @GroupAnonymousBot, 136817688 @Channel_Bot: the senders that older servers name. */
-    return wire_member(json, "sender_chat") != NULL ||
+    return value_field(json, "sender_chat").size > 0 ||
            (from && (from->id == INT64_C(1087968824) || from->id == INT64_C(136817688)));
 }
 
-static const TelegramMessage *parse_message(const char *json, bool with_reply, Arena *arena)
+static const TelegramMessage *parse_message(Value json, bool with_reply, Arena *arena)
 {
-    if (!json || *json != '{')
+    if (value_kind(json) != VALUE_OBJECT)
         return NULL;
     TelegramMessage *message = arena_array(arena, TelegramMessage, 1);
 
-    message->id              = wire_i64(wire_member(json, "message_id"));
-    message->date            = parse_date(wire_member(json, "date"));
-    message->chat            = parse_chat(wire_member(json, "chat"), arena);
+    message->id              = value_i64(value_field(json, "message_id"));
+    message->date            = parse_date(value_field(json, "date"));
+    message->chat            = parse_chat(value_field(json, "chat"), arena);
     message->thread_id       = parse_thread(json, &message->chat);
-    message->from            = parse_user(wire_member(json, "from"), arena);
+    message->from            = parse_user(value_field(json, "from"), arena);
     message->is_anonymous    = is_anonymous(json, message->from);
-    message->has_sender_chat = wire_member(json, "sender_chat") != NULL;
-    message->sender_chat     = wire_i64(wire_member(wire_member(json, "sender_chat"), "id"));
+    message->has_sender_chat = value_field(json, "sender_chat").size > 0;
+    message->sender_chat     = value_i64(value_field(value_field(json, "sender_chat"), "id"));
     message->is_own_name     = message->chat.id != 0 && message->sender_chat == message->chat.id;
-    message->is_forwarded    = wire_member(json, "forward_origin") || wire_member(json, "forward_date") ||
-                            wire_member(json, "forward_from") || wire_member(json, "forward_from_chat");
-    message->members_new  = parse_users(wire_member(json, "new_chat_members"), arena, &message->members_new_count);
-    message->member_left  = parse_user(wire_member(json, "left_chat_member"), arena);
-    message->migrate_to   = wire_i64(wire_member(json, "migrate_to_chat_id"));
-    message->migrate_from = wire_i64(wire_member(json, "migrate_from_chat_id"));
+    message->is_forwarded    = value_field(json, "forward_origin").size || value_field(json, "forward_date").size ||
+                            value_field(json, "forward_from").size || value_field(json, "forward_from_chat").size;
+    message->members_new  = parse_users(value_field(json, "new_chat_members"), arena, &message->members_new_count);
+    message->member_left  = parse_user(value_field(json, "left_chat_member"), arena);
+    message->migrate_to   = value_i64(value_field(json, "migrate_to_chat_id"));
+    message->migrate_from = value_i64(value_field(json, "migrate_from_chat_id"));
     parse_text(json, arena, message);
     if (with_reply)
-        message->reply_to = parse_message(wire_member(json, "reply_to_message"), /* with_reply= */ false, arena);
+        message->reply_to = parse_message(value_field(json, "reply_to_message"), /* with_reply= */ false, arena);
     return message;
 }
 
 /* ---- updates ---- */
 
 /* Does the keyboard of a message have a button with this data? */
-static bool keyboard_has(const char *message, const char *data, Arena *arena)
+static bool keyboard_has(Value message, const char *data, Arena *arena)
 {
-    const char *rows = wire_member(wire_member(message, "reply_markup"), "inline_keyboard");
+    Value rows = value_field(value_field(message, "reply_markup"), "inline_keyboard"), row, button;
 
-    for (const char *row = NULL; data && wire_next(rows, &row);)
-        for (const char *button = NULL; wire_next(row, &button);) {
-            const char *shown = wire_text(wire_member(button, "callback_data"), arena);
+    for (const char *at = NULL; data && value_item_next(rows, &at, &row);)
+        for (const char *in_row = NULL; value_item_next(row, &in_row, &button);) {
+            const char *shown = value_text(value_field(button, "callback_data"), arena);
 
             if (shown && strcmp(shown, data) == 0)
                 return true;
@@ -223,40 +225,40 @@ static bool keyboard_has(const char *message, const char *data, Arena *arena)
     return false;
 }
 
-static void parse_callback(const char *json, Arena *arena, TelegramUpdate *update)
+static void parse_callback(Value json, Arena *arena, TelegramUpdate *update)
 {
     TelegramCallback *callback = arena_array(arena, TelegramCallback, 1);
-    const char       *id       = wire_text(wire_member(json, "id"), arena);
+    const char       *id       = value_text(value_field(json, "id"), arena);
 
     callback->id       = id ? id : "";
-    callback->from     = parse_user(wire_member(json, "from"), arena);
-    callback->data     = wire_text(wire_member(json, "data"), arena);
-    callback->message  = parse_message(wire_member(json, "message"), /* with_reply= */ true, arena);
-    callback->is_shown = keyboard_has(wire_member(json, "message"), callback->data, arena);
+    callback->from     = parse_user(value_field(json, "from"), arena);
+    callback->data     = value_text(value_field(json, "data"), arena);
+    callback->message  = parse_message(value_field(json, "message"), /* with_reply= */ true, arena);
+    callback->is_shown = keyboard_has(value_field(json, "message"), callback->data, arena);
     update->callback   = callback;
     update->message    = callback->message;
 }
 
-static const char *parse_status(const char *json, Arena *arena, bool *ret_is_in)
+static const char *parse_status(Value json, Arena *arena, bool *ret_is_in)
 {
-    const char *status = wire_text(wire_member(json, "status"), arena);
+    const char *status = value_text(value_field(json, "status"), arena);
 
     if (!status)
         status = "";
     *ret_is_in = strcmp(status, "creator") == 0 || strcmp(status, "administrator") == 0 ||
                  strcmp(status, "member") == 0 ||
-                 (strcmp(status, "restricted") == 0 && wire_true(wire_member(json, "is_member")));
+                 (strcmp(status, "restricted") == 0 && value_true(value_field(json, "is_member")));
     return status;
 }
 
-static void parse_member(const char *json, Arena *arena, TelegramUpdate *update)
+static void parse_member(Value json, Arena *arena, TelegramUpdate *update)
 {
     TelegramMember *member = arena_array(arena, TelegramMember, 1);
-    const char     *before = wire_member(json, "old_chat_member"), *after = wire_member(json, "new_chat_member");
+    Value           before = value_field(json, "old_chat_member"), after = value_field(json, "new_chat_member");
 
-    member->chat          = parse_chat(wire_member(json, "chat"), arena);
-    member->by            = parse_user(wire_member(json, "from"), arena);
-    member->user          = parse_user(wire_member(after ? after : before, "user"), arena);
+    member->chat          = parse_chat(value_field(json, "chat"), arena);
+    member->by            = parse_user(value_field(json, "from"), arena);
+    member->user          = parse_user(value_field(after.size ? after : before, "user"), arena);
     member->status_before = parse_status(before, arena, &member->was_in);
     member->status_after  = parse_status(after, arena, &member->is_in);
     update->member        = member;
@@ -281,16 +283,14 @@ static const char *kind_name(TelegramUpdateKind kind)
     return NULL;
 }
 
-static void parse_kind(const char *json, Arena *arena, TelegramUpdate *update)
+static void parse_kind(Value json, Arena *arena, TelegramUpdate *update)
 {
-    const char *content = NULL;
+    Value content = {0};
 
-    for (size_t i = 0; i < COUNT(kinds) && !content; i++) {
-        content = wire_member(json, kinds[i].name);
-        if (content && *content == '{')
+    for (size_t i = 0; i < COUNT(kinds) && update->kind == TELEGRAM_OTHER; i++) {
+        content = value_field(json, kinds[i].name);
+        if (value_kind(content) == VALUE_OBJECT)
             update->kind = kinds[i].kind;
-        else
-            content = NULL;
     }
     if (update->kind == TELEGRAM_MESSAGE || update->kind == TELEGRAM_EDITED_MESSAGE)
         update->message = parse_message(content, /* with_reply= */ true, arena);
@@ -307,9 +307,9 @@ ErrorCode telegram_update_parse(const char *json, size_t size, Arena *arena, Tel
     TRY(scan_check(json, size, "update", reterr));
     if (!arena_has_space(arena, size * ARENA_FACTOR + ARENA_MORE))
         return fail(reterr, ERR_LIMIT, "an update of %zu bytes exceeds the memory that is left", size);
-    const char *object = wire_open(json);
+    Value object = value_trim(json, size);
 
-    update.id = wire_i64(wire_member(object, "update_id"));
+    update.id = value_i64(value_field(object, "update_id"));
     if (update.id < 1)
         return fail(reterr, ERR_INVALID, "an update must be an object with an update_id from 1");
     parse_kind(object, arena, &update);
@@ -325,20 +325,20 @@ static bool is_command(const TelegramMessage *message)
     return message->text && message->text[strspn(message->text, " \t\r\n")] == '/';
 }
 
-static void members_copy(Writer *writer, const char *json, const char *const *names, Arena *arena)
+static void members_copy(Writer *writer, Value json, const char *const *names, Arena *arena)
 {
     for (; *names; names++) {
-        const char *value = wire_member(json, *names);
+        Value value = value_field(json, *names);
 
-        if (value)
-            writer_raw(writer, *names, wire_raw(value, arena));
+        if (value.size)
+            writer_raw(writer, *names, value_raw(value, arena));
     }
 }
 
 /* What of a message is read besides who wrote it where. */
 typedef enum { PART_AUTHOR, PART_TEXT, PART_KEYBOARD } Part;
 
-static void message_copy(Writer *writer, const char *name, const char *json, Part part, Arena *arena)
+static void message_copy(Writer *writer, const char *name, Value json, Part part, Arena *arena)
 {
     static const char *const about[]    = {"message_id",
                                            "date",
@@ -356,35 +356,35 @@ static void message_copy(Writer *writer, const char *name, const char *json, Par
                                            NULL};
     static const char *const text[]     = {"text", "entities", "caption", "caption_entities", NULL};
     static const char *const keyboard[] = {"reply_markup", NULL};
-    const char              *reply      = wire_member(json, "reply_to_message");
+    Value                    reply      = value_field(json, "reply_to_message");
 
     writer_object(writer, name);
     members_copy(writer, json, about, arena);
-    if (wire_member(json, "forward_origin") || wire_member(json, "forward_from_chat"))
+    if (value_field(json, "forward_origin").size || value_field(json, "forward_from_chat").size)
         writer_bool(writer, "forward_origin", true); /* that it was forwarded, not from where */
     if (part == PART_TEXT)
         members_copy(writer, json, text, arena);
     if (part == PART_KEYBOARD)
         members_copy(writer, json, keyboard, arena);
-    if (reply && *reply == '{' && strcmp(name, "reply_to_message") != 0)
+    if (value_kind(reply) == VALUE_OBJECT && strcmp(name, "reply_to_message") != 0)
         message_copy(writer, "reply_to_message", reply, PART_AUTHOR, arena);
     writer_end(writer);
 }
 
 /* With the keyboard of the message, which says whether the press is one of its buttons. */
-static void callback_copy(Writer *writer, const char *json, Arena *arena)
+static void callback_copy(Writer *writer, Value json, Arena *arena)
 {
     static const char *const about[] = {"id", "from", "data", NULL};
-    const char              *message = wire_member(json, "message");
+    Value                    message = value_field(json, "message");
 
     writer_object(writer, "callback_query");
     members_copy(writer, json, about, arena);
-    if (message && *message == '{')
+    if (value_kind(message) == VALUE_OBJECT)
         message_copy(writer, "message", message, PART_KEYBOARD, arena);
     writer_end(writer);
 }
 
-static void member_copy(Writer *writer, const char *name, const char *json, Arena *arena)
+static void member_copy(Writer *writer, const char *name, Value json, Arena *arena)
 {
     static const char *const about[]    = {"chat", "from", "date", NULL};
     static const char *const standing[] = {"user", "status", "is_member", NULL};
@@ -393,9 +393,9 @@ static void member_copy(Writer *writer, const char *name, const char *json, Aren
     writer_object(writer, name);
     members_copy(writer, json, about, arena);
     for (size_t i = 0; i < COUNT(sides); i++) {
-        const char *side = wire_member(json, sides[i]);
+        Value side = value_field(json, sides[i]);
 
-        if (!side || *side != '{')
+        if (value_kind(side) != VALUE_OBJECT)
             continue;
         writer_object(writer, sides[i]);
         members_copy(writer, side, standing, arena);
@@ -406,8 +406,8 @@ static void member_copy(Writer *writer, const char *name, const char *json, Aren
 
 const char *telegram_update_reduce(const TelegramUpdate *update, const char *json, Arena *arena)
 {
-    const char *name   = kind_name(update->kind);
-    const char *object = wire_open(json), *content = name ? wire_member(object, name) : NULL;
+    const char *name    = kind_name(update->kind);
+    Value       content = name ? value_field(value_trim(json, strlen(json)), name) : (Value){0};
     Text        text;
     Writer      writer;
 

@@ -117,7 +117,6 @@ pawl.process_compensate  sender
 pawl.process_move        admin
 
 pawl.telegram_lease      monitor
-pawl.telegram_lease_release monitor
 pawl.telegram_name       monitor
 pawl.telegram_prune      monitor
 pawl.bot_letter_keep monitor

@@ -4,11 +4,11 @@
 create function lease (p_holder integer, p_ms integer default 60000) returns boolean language sql as
   $$ select is_held from pawl.telegram_lease(7, lpad(p_holder::text, 32, '0')::uuid, p_ms, 1000) $$;
 select lease(1), lease(2), lease(1);
-select pawl.telegram_lease_release(7, lpad('2', 32, '0')::uuid);
+select pawl.task_release(lpad('2', 32, '0')::uuid);
 select lease(2);
-select pawl.telegram_lease_release(7, lpad('1', 32, '0')::uuid);
+select pawl.task_release(lpad('1', 32, '0')::uuid);
 select lease(2), lease(1);
-update pawl.telegram_bot set until = pawl.now() - interval '1 ms';
+update pawl.task set until = pawl.now() - interval '1 ms';
 select lease(1), lease(2);
 select pawl.telegram_name(7, 'the_bot');
 select username, waiting from pawl.telegram_lease(7, lpad('2', 32, '0')::uuid, 1000, 1000);

@@ -1,8 +1,8 @@
 /*
- * value.c - see value.h. The walk trusts the bytes, as base/scan.h says; only a value at the top may end without a byte behind it, and
- * its end is the slice's.
+ * value.c - see value.h. The walk trusts the bytes, as base/scan.h says; only a value at the top may end without a byte
+ * behind it, and its end is the slice's.
  */
-#include "process/value.h"
+#include "base/value.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -116,6 +116,13 @@ Value value_member(Value object, const char *name, size_t size)
     return (Value){0};
 }
 
+Value value_field(Value object, const char *name)
+{
+    Value value = value_member(object, name, strlen(name));
+
+    return value_kind(value) == VALUE_NULL ? (Value){0} : value;
+}
+
 Value value_item(Value array, int64_t index)
 {
     if (value_kind(array) != VALUE_ARRAY)
@@ -202,6 +209,43 @@ Value value_decode(Value string, Arena *arena)
         return inner(string);
     char *bytes = arena_alloc(arena, string.size);
     return (Value){bytes, scan_string(string.bytes, bytes)};
+}
+
+/* Not by strtoll(), which may read on to a NUL that the text need not have. */
+int64_t value_i64(Value value)
+{
+    bool     is_negative = value.size > 0 && value.bytes[0] == '-';
+    uint64_t number = 0, most = (uint64_t)INT64_MAX + is_negative;
+
+    for (size_t i = is_negative; i < value.size; i++) {
+        uint64_t digit = (uint64_t)(value.bytes[i] - '0');
+
+        if (digit > 9 || number > (most - digit) / 10)
+            return 0;
+        number = number * 10 + digit;
+    }
+    return is_negative ? (int64_t)-number : (int64_t)number;
+}
+
+bool value_true(Value value)
+{
+    return value_kind(value) == VALUE_TRUE;
+}
+
+const char *value_text(Value value, Arena *arena)
+{
+    if (value_kind(value) != VALUE_STRING)
+        return NULL;
+    if (!has_escape(value))
+        return value_raw(inner(value), arena);
+    char *text                           = arena_alloc(arena, value.size);
+    text[scan_string(value.bytes, text)] = '\0';
+    return text;
+}
+
+const char *value_raw(Value value, Arena *arena)
+{
+    return value.bytes ? arena_bytes(arena, value.bytes, value.size) : NULL;
 }
 
 /* Of the character that is written by these four digits. */

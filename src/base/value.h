@@ -1,17 +1,17 @@
 /*
  * value.h - a JSON value as the slice of bytes in which it is written.
  *
- * Values are never turned into a tree or into C numbers, so a value that goes from a result into a state or a request keeps every digit
+ * Values are never turned into a tree, so a value that goes from a result into a state or a request keeps every digit
  * and every byte.
  *
  * Invariants
- *   1. A Value is well-formed JSON without white space around it: it comes from scan_check(), from PostgreSQL's jsonb, or from another
- *      Value. A size of 0 means that there is no value.
+ *   1. A Value is well-formed JSON without white space around it: it comes from scan_check(), from PostgreSQL's jsonb,
+ *      or from another Value. A size of 0 means that there is no value.
  *   2. Numbers are compared exactly, whatever their length and exponent.
  * Threads: any. Ownership: bytes are borrowed; they need no NUL behind them.
  */
-#ifndef PROCESS_VALUE_H
-#define PROCESS_VALUE_H
+#ifndef BASE_VALUE_H
+#define BASE_VALUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +46,8 @@ const char *value_kind_name(ValueKind kind); /* "a number" */
 Value value_member(Value object, const char *name, size_t size);
 /* The item with this index, from 0; missing: it is no array, or it is shorter. */
 Value value_item(Value array, int64_t index);
+/* As value_member(), and a null is missing, too. */
+Value value_field(Value object, const char *name);
 /* The items one after the other; *at is NULL before the first. false: there is none left, or it is no array. */
 bool    value_item_next(Value array, const char **at, Value *ret_item);
 int64_t value_item_count(Value array);
@@ -57,7 +59,8 @@ void value_print_escaped(Value value, Text *text);
 /* Plain bytes (UTF-8) as part of a JSON string. */
 void value_escape(const char *bytes, size_t size, Text *text);
 
-/* From offsets in a decoded string to the bytes in which it is written: forward only, so that all of them together cost one walk. */
+/* From offsets in a decoded string to the bytes in which it is written: forward only, so that all of them together
+ * cost one walk. */
 typedef struct {
     const char *raw;
     size_t      offset;
@@ -66,6 +69,13 @@ ValueCursor value_cursor(Value string);
 const char *value_cursor_move(ValueCursor *cursor, size_t offset);
 /* A string without its quotes and escapes, in the arena if it has any. */
 Value value_decode(Value string, Arena *arena);
+
+/* Of a value that may be missing or of another type: 0, false and NULL then. Texts are in the arena, with a NUL behind
+ * them. */
+int64_t     value_i64(Value value); /* 0 as well for a fraction, an exponent and more than 64 bits */
+bool        value_true(Value value);
+const char *value_text(Value value, Arena *arena); /* of a string */
+const char *value_raw(Value value, Arena *arena);  /* as it is written */
 
 /* <0, 0, >0. Both are numbers. */
 int value_compare_numbers(Value a, Value b);
