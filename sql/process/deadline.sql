@@ -3,8 +3,8 @@
 -- What requeues commands decides (pawl.attached_due), so it needs no worker of the type. Actions:
 --   fail          ends the process as FAILED
 --   troubleshoot  moves it to the troubleshooting queue
---   compensate    has it compensated, as an operator's cancellation does: by a response of the kind cancel, of the key "deadline". A process that
---                 waits is queued, one that runs learns of it with its next write. One that has not begun ends as COMPENSATED at once.
+--   compensate    has it compensated, as an operator's cancellation does
+-- What each of them does is in decide.sql; here is when.
 --
 -- Invariants
 --   1. It is decided about once, under the lock on the process's row: deadline_due is null afterwards.
@@ -13,7 +13,7 @@
 --   3. An activation of a definition that runs decides itself: it stops the step at the deadline. Code that runs loses its lease by fail and
 --      troubleshoot, so that nothing of it is written any more.
 --   4. No process in code completes after its deadline: see pawl.write_ends.
--- Lock order: process rows, of which locked ones are skipped; then as pawl.finish and pawl.process_respond, at most 100 ms each.
+-- Lock order: process rows, of which locked ones are skipped; then as pawl.process_decide, at most 100 ms each.
 -- Errors: QP001 a deadline is malformed or out of range.
 
 create or replace function pawl.deadline_error ()
@@ -132,95 +132,14 @@ $$;
 
 -- ---- when it passes ----
 
--- What the audit has of the decision, but for that to compensate what has begun: that is a response of the kind cancel.
-create or replace function pawl.process_deadline_note (p_id bigint, p_action text, p_now timestamptz)
-  returns void
-  language plpgsql
-as $$
-begin
-  insert into pawl.process_response (id, kind, name, key, number, payload, at, met)
-  select p.id, 'deadline', '', 'deadline', nextval('pawl.response_seq'),
-         jsonb_build_object('action', p_action, 'deadline', pawl.iso(p.deadline)), p_now,
-         case when p.wait is not null then pawl.record_text(p.step, p.item, p.undo) end
-  from pawl.process p
-  where p.id = p_id and not exists (select from pawl.process_cancellations(p_id) c where c.key = 'deadline')
-  on conflict do nothing; -- decided before, by a clock that was ahead
-end
-$$;
-
--- End a process whose row is locked as FAILED. Its children are compensated, as by reject.
-create or replace function pawl.process_deadline_fail (p_id bigint, p_now timestamptz)
-  returns void
-  language plpgsql
-as $$
-begin
-  perform from pawl.lease l where l.id = p_id for update; -- so that what its worker is sending is known, and compensated too
-  perform pawl.process_deadline_note(p_id, 'fail', p_now);
-  perform pawl.process_orphan_note(array[p_id], true);
-  if pawl.finish(array[p_id], 'FAILED', 'FAILED', null, pawl.deadline_error(), null) = '{}' then
-    raise exception 'process number % is moving', p_id using errcode = '55P03';
-  end if;
-end
-$$;
-
-create or replace function pawl.process_deadline_troubleshoot (p_id bigint, p_action text, p_error text, p_now timestamptz)
-  returns void
-  language plpgsql
-as $$
-begin
-  perform pawl.process_deadline_note(p_id, p_action, p_now);
-  if pawl.give_up_anywhere(array[p_id], p_error) = 0 then
-    raise exception 'process number % is moving', p_id using errcode = '55P03';
-  end if;
-  update pawl.process p set wait = null, waits = null where p.id = p_id and p.wait is not null;
-end
-$$;
-
--- One that has not begun ends at once, because no worker may be there. Else its compensation is asked for, as pawl.compensation_request does.
-create or replace function pawl.process_deadline_compensate (p_id bigint, p_now timestamptz)
-  returns void
-  language plpgsql
-as $$
-declare
-  v_held bigint[];
-begin
-  if not pawl.process_has_begun(p_id) then
-    v_held := pawl.commands_hold(array[p_id]); -- empty: a worker has just claimed it
-  end if;
-  if cardinality(v_held) > 0 then
-    perform pawl.process_deadline_note(p_id, 'compensate', p_now);
-    update pawl.process p set phase = 'compensated' where p.id = p_id;
-    perform pawl.finish(v_held, 'FAILED', 'FAILED', null, pawl.deadline_error(), null);
-    return;
-  end if;
-  perform from pawl.lease l where l.id = p_id for update; -- a process that completes is not locked by its row
-  if exists (select from pawl.outcome o where o.id = p_id) then
-    raise exception 'process number % has just ended', p_id using errcode = '55P03';
-  end if;
-  perform from pawl.process_respond(
-    array[p_id], array[''], array['deadline'],
-    array[(select jsonb_build_object('action', 'compensate', 'deadline', pawl.iso(p.deadline), 'reason', pawl.deadline_error())
-           from pawl.process p where p.id = p_id)],
-    null, 'cancel');
-end
-$$;
-
 -- Decide about a process whose row is locked and whose deadline has passed. False: another transaction has one of its other rows locked, or
 -- it cannot be done for another reason, which is a warning.
-create or replace function pawl.process_deadline_pass (p_id bigint, p_action text, p_now timestamptz)
+create or replace function pawl.process_deadline_pass (p_id bigint, p_action text)
   returns boolean
   language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
 as $$
 begin
-  case p_action
-    when 'fail' then
-      perform pawl.process_deadline_fail(p_id, p_now);
-    when 'compensate' then
-      perform pawl.process_deadline_compensate(p_id, p_now);
-    else
-      perform pawl.process_deadline_troubleshoot(p_id, 'troubleshoot', pawl.deadline_error(), p_now);
-  end case;
-  update pawl.process p set deadline_due = null where p.id = p_id;
+  perform pawl.process_decide(array[p_id], p_action, 'deadline');
   return true;
 exception when others then
   if pawl.is_transient(sqlstate) then
@@ -274,7 +193,7 @@ begin
   for v_row in
     select p.id, p.deadline_action from pawl.process p where p.id = any (v_ids) and p.id <> all (v_void) order by p.deadline_due, p.id
   loop
-    if not pawl.process_deadline_pass(v_row.id, coalesce(v_row.deadline_action, 'troubleshoot'), p_now) then
+    if not pawl.process_deadline_pass(v_row.id, coalesce(v_row.deadline_action, 'troubleshoot')) then
       update pawl.process p
       set deadline_due = p_now + greatest(interval '1 s', least((p_now - p.deadline) / 10, interval '1 min')) where p.id = v_row.id;
     end if;
@@ -318,28 +237,19 @@ declare
       and not exists (select from pawl.process_cancellations(u.id) c where c.key <> 'deadline')
     order by 1);
   v_held bigint[];
-  v_row record;
 begin
   if cardinality(v_late) = 0 then
     return p_verdicts;
   end if;
   v_held := array(
     select p.id from unnest(v_late) i (id) cross join lateral (select p.id from pawl.process p where p.id = i.id for update skip locked) p);
-  for v_row in
-    select p.id, case when exists (select from pawl.lease l where l.id = p.id and l.cancel) then 'cancel'
-                      else coalesce(p.deadline_action, 'troubleshoot') end as action
-    from pawl.process p where p.id = any (v_held) order by p.id
-  loop
-    if v_row.action = 'cancel' then
-      perform pawl.finish_canceled(array[v_row.id]);
-    elsif v_row.action = 'fail' then
-      perform pawl.process_deadline_fail(v_row.id, v_now);
-    else
-      perform pawl.process_deadline_troubleshoot(v_row.id, v_row.action, pawl.deadline_error() || case when v_row.action = 'compensate'
-        then ', and its function had ended: nothing was compensated, and a retry completes it' else '' end, v_now);
-    end if;
-    update pawl.process p set deadline_due = null where p.id = v_row.id;
-  end loop;
+  perform pawl.process_decide(d.ids, d.action, 'late')
+  from (select array_agg(p.id order by p.id) as ids, a.action
+        from pawl.process p
+        cross join lateral (
+          select case when exists (select from pawl.lease l where l.id = p.id and l.cancel) then 'cancel'
+                      else coalesce(p.deadline_action, 'troubleshoot') end as action) a
+        where p.id = any (v_held) group by a.action order by a.action) d;
   return array(
     select case when u.verdict <> 'WRITTEN' or u.id <> all (v_late) then u.verdict when u.id = any (v_held) then 'ENDED' else 'BUSY' end
     from unnest(p_ids, p_verdicts) with ordinality u (id, verdict, ord) order by u.ord);

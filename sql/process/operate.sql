@@ -356,46 +356,6 @@ begin
 end
 $$;
 
--- Ask for the compensation of processes, whose rows are locked. Those that are in the troubleshooting queue are queued, and those that have not begun end at once:
--- there is nothing to compensate, and perhaps no worker that would run them. Returns those for which it was not asked before.
-create or replace function pawl.compensation_request (p_ids bigint[], p_operator text, p_reason text)
-  returns bigint[]
-  language plpgsql
-as $$
-declare
-  v_operator text := pawl.operator_name(p_operator);
-  v_count integer := cardinality(p_ids);
-  v_idle bigint[] := array(select p.id from pawl.process p where p.id = any (p_ids) and not pawl.process_has_begun(p.id));
-  v_stored bigint[];
-  v_tsq uuid[];
-  v_tsq_domains text[];
-begin
-  if v_count = 0 then
-    return '{}'::bigint[];
-  end if;
-  v_stored := array(
-    select u.id
-    from unnest(p_ids) with ordinality u (id, ord)
-    join pawl.process_respond(
-      p_ids, array_fill(''::text, array[v_count]), array_fill('cancel'::text, array[v_count]),
-      array_fill(jsonb_build_object('operator', v_operator, 'reason', p_reason) || coalesce(pawl.decision_details(v_operator, p_reason), '{}'),
-        array[v_count]), v_operator, 'cancel') r on r.ord = u.ord
-    where r.verdict in ('RESUMED', 'STORED'));
-  if cardinality(v_idle) > 0 then
-    perform pawl.finish(pawl.commands_hold(v_idle), 'CANCELED', 'CANCELED', null, p_reason, v_operator);
-  end if;
-  select array_agg(c.command_id order by c.id), array_agg(n.name order by c.id) into v_tsq, v_tsq_domains
-  from pawl.tsq t
-  join pawl.command c on c.id = t.id
-  cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
-  where t.id = any (p_ids);
-  if v_tsq is not null then
-    perform from pawl.command_decide(v_tsq, v_tsq_domains, 'retry', p_operator, p_reason, null);
-  end if;
-  return v_stored;
-end
-$$;
-
 -- Cancel processes and compensate the steps that have ended. The request is a response of the kind cancel; a process that
 -- waits or is in the troubleshooting queue is queued, one that runs finds it with its next write. The same request again changes nothing and
 -- reports who decided and when. Verdicts: CANCELING, or the status in which it ended (CANCELED, COMPENSATED); NOT_FOUND, ENDED, AMBIGUOUS,
@@ -421,7 +381,7 @@ begin
     select distinct u.id from unnest(v_found) u (id)
     where u.id <> all (v_locked) and not exists (select from pawl.outcome o where o.id = u.id)
       and not exists (select from pawl.lease l where l.id = u.id and l.cancel) order by 1);
-  v_stored := pawl.compensation_request(v_open, p_operator, p_reason);
+  v_stored := pawl.process_decide(v_open, 'compensate', 'operator', p_operator, p_reason);
   return query
     select u.ord::integer,
            case when u.names is not null then 'AMBIGUOUS'

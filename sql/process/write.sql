@@ -87,7 +87,7 @@ begin
   if cardinality(p_canceled) = 0 then
     return p_verdicts;
   end if;
-  perform pawl.finish_canceled(p_canceled);
+  perform pawl.process_decide(p_canceled, 'cancel', 'operator');
   return array(
     select case when u.id = any (p_canceled) and u.verdict = 'WRITTEN' then p_verdict else u.verdict end
     from unnest(p_ids, p_verdicts) with ordinality u (id, verdict, ord) order by u.ord);
@@ -291,7 +291,7 @@ begin
     cross join lateral (select l.id from pawl.lease l where l.id = u.id and l.cancel limit 1) l
     where u.verdict = 'WRITTEN' and u.wait is not null);
   if cardinality(v_canceled) > 0 then
-    perform pawl.finish_canceled(v_canceled);
+    perform pawl.process_decide(v_canceled, 'cancel', 'operator');
   end if;
   return v_verdicts;
 end
