@@ -2,7 +2,7 @@
  * alert_webhook.h - an alert that fires or is resolved becomes a webhook; a webhook that fails becomes a dead letter.
  *
  * Alerts about the database as a whole are sent by one pod: the one that holds the lease on ALERT_WEBHOOK_TASK, which also
- * retries the dead letters.
+ * retries the webhooks among the dead letters. Only a pod that has a webhook claims that lease.
  * Threads: any; the URL may change while they run, and the daemon's mutex guards it. Ownership: all belongs to the daemon.
  */
 #ifndef APP_ALERT_WEBHOOK_H
@@ -10,7 +10,7 @@
 
 #include "app/daemon.h"
 
-#define ALERT_WEBHOOK_TASK "dead-letters"
+#define ALERT_WEBHOOK_TASK "alert-webhooks"
 
 /* The queue that alert_webhook_put() puts webhooks into. */
 WebhookQueue *alert_webhooks_new(Daemon *daemon);

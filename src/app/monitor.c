@@ -122,35 +122,58 @@ static ErrorCode letters_forward(Daemon *daemon, Deadline deadline, Error *reter
     return OK;
 }
 
-static ErrorCode task_dead_letters(void *context, TaskRun *run, Error *reterr)
+static ErrorCode letters_step(Daemon *daemon, TaskRun *run, DeadLetterType *list, int count, Error *reterr)
 {
-    Daemon        *daemon = context;
-    DeadLetterType list[] = {
-        {"reply", reply_retry},
-        {"on_complete", on_complete_retry},
-        {GAME_MATCH, bot_letter_retry},
-        {GAME_UNDO, bot_letter_retry},
-        {"alert_webhook", .call = alert_webhook_retry, .context = daemon}, /* last: they wait for a webhook to be set */
-    };
-    char            url[sizeof daemon->webhook];
-    int             count = alert_webhook_url(daemon, url, sizeof url) ? COUNT(list) : COUNT(list) - 1;
     DeadLetterTypes types = {list, count, (int)daemon->app->settings.dlq_tries, (int)daemon->app->settings.dlq_every,
                              0};
     int             tried, due_ms;
 
-    if (daemon->app->settings.dlq_every < run->next_ms)
-        run->next_ms = (int)daemon->app->settings.dlq_every;
-    if (metric_value(&bus_metrics.dead_letters) ==
-        0) { /* as of the last claim of tasks: an idle pod asks for nothing more */
-        run->next_ms = LETTERS_MS;
-        return OK;
-    }
-    TRY(letters_forward(daemon, run->deadline, reterr));
     TRY(dead_letter_step(daemon->app->pool, run->deadline, types, &tried, reterr));
     TRY(dead_letter_next(daemon->app->pool, run->deadline, types, &due_ms, reterr));
     if (due_ms < run->next_ms)
         run->next_ms = due_ms > LETTERS_MS ? due_ms : LETTERS_MS;
     return OK;
+}
+
+/* As of the last claim of tasks: an idle pod asks for nothing more. */
+static bool letters_exist(const Daemon *daemon, TaskRun *run)
+{
+    if (daemon->app->settings.dlq_every < run->next_ms)
+        run->next_ms = (int)daemon->app->settings.dlq_every;
+    if (metric_value(&bus_metrics.dead_letters) > 0)
+        return true;
+    run->next_ms = LETTERS_MS;
+    return false;
+}
+
+static ErrorCode task_dead_letters(void *context, TaskRun *run, Error *reterr)
+{
+    Daemon        *daemon = context;
+    DeadLetterType list[] = {
+        {"reply",       reply_retry      },
+        {"on_complete", on_complete_retry},
+        {GAME_MATCH,    bot_letter_retry },
+        {GAME_UNDO,     bot_letter_retry },
+    };
+
+    if (!letters_exist(daemon, run))
+        return OK;
+    TRY(letters_forward(daemon, run->deadline, reterr));
+    return letters_step(daemon, run, list, COUNT(list), reterr);
+}
+
+/* They wait for a webhook to be set. */
+static ErrorCode task_alert_webhooks(void *context, TaskRun *run, Error *reterr)
+{
+    Daemon        *daemon = context;
+    DeadLetterType list[] = {
+        {"alert_webhook", .call = alert_webhook_retry, .context = daemon}
+    };
+    char url[sizeof daemon->webhook];
+
+    if (!letters_exist(daemon, run) || !alert_webhook_url(daemon, url, sizeof url))
+        return OK;
+    return letters_step(daemon, run, list, COUNT(list), reterr);
 }
 
 /* ---- commands ---- */
@@ -367,7 +390,8 @@ static const PeriodicTask table[] = {
     {"schema", SCHEMA_MS, STEP_MS, .step = task_schema},
     {"private-postgresql", 2000, REVIVE_MS, .target = TASK_EXTERNAL, .step = task_revive},
     {"backlog", BACKLOG_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_backlog},
-    {ALERT_WEBHOOK_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_dead_letters},
+    {"dead-letters", LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_dead_letters},
+    {ALERT_WEBHOOK_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_alert_webhooks},
     {"requeue", REQUEUE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_requeue},
     {"prune", 1000, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_prune},
     {"maintain", MAINTAIN_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_maintain},
@@ -389,6 +413,22 @@ typedef struct {
 } Claim;
 DB_SHAPE(claim, Claim, CLAIM_COLUMNS);
 
+/* The lease on webhooks is for a pod that has one: another pod would send them nowhere. Returns how many names it claims; indexes[i] is where
+ * the i-th of them stands in the names. */
+static int names_claimed(Daemon *daemon, const char *const *names, int count, const char **ret_names, int *ret_indexes)
+{
+    char url[sizeof daemon->webhook];
+    bool has_webhook = alert_webhook_url(daemon, url, sizeof url);
+    int  claimed     = 0;
+
+    for (int i = 0; i < count; i++)
+        if (has_webhook || strcmp(names[i], ALERT_WEBHOOK_TASK) != 0) {
+            ret_names[claimed]     = names[i];
+            ret_indexes[claimed++] = i;
+        }
+    return claimed;
+}
+
 /* One statement every few seconds is what an idle pod costs: what alerts need comes along. */
 static ErrorCode leases_claim(void *context, Deadline deadline, const char *const *names, int count, bool *ret_held,
                               Error *reterr)
@@ -396,21 +436,22 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
     Daemon                   *daemon  = context;
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "task-claim", .deadline = deadline, .arena = arena, .keyed = true};
+    const char               *claimed[TASKS_MAX];
+    int                       indexes[TASKS_MAX], claimed_count, row_count;
     void                     *rows;
-    int                       row_count;
 
+    memset(ret_held, 0, (size_t)count * sizeof *ret_held);
     if (pool_is_outdated(
-            daemon->app->pool)) { /* the tasks of this program are for another schema: a newer pod takes them over */
-        memset(ret_held, 0, (size_t)count * sizeof *ret_held);
+            daemon->app->pool)) /* the tasks of this program are for another schema: a newer pod takes them over */
         return OK;
-    }
+    claimed_count = names_claimed(daemon, names, count, claimed, indexes);
     TRY(db_call_many(daemon->app->pool, &options, sql_app_task_claim,
-                     DB_ARGS(db_texts(arena, names, count), db_text(daemon->holder), db_i32(TASKS_LEASE_MS)),
+                     DB_ARGS(db_texts(arena, claimed, claimed_count), db_text(daemon->holder), db_i32(TASKS_LEASE_MS)),
                      &claim_shape, &rows, &row_count, reterr));
-    for (int i = 0; i < row_count && i < count; i++) {
+    for (int i = 0; i < row_count && i < claimed_count; i++) {
         const Claim *claim = &((const Claim *)rows)[i];
 
-        ret_held[i] = claim->is_held;
+        ret_held[indexes[i]] = claim->is_held;
         metric_set(&bus_metrics.dead_letters, claim->letters_open);
         metric_set(&bus_metrics.dead_letters_failed, claim->letters_failed);
         metric_set(&wallet_metrics.clock_ahead_s, claim->ledger_ahead_s);

@@ -65,6 +65,18 @@ def a_pod_with_both_roles_does_both():
 
 
 @test
+def a_webhook_is_called_by_a_monitor_that_has_one():
+    """Another monitor holds the leases of all tasks and has no webhook."""
+    with Database() as db, Receiver() as receiver, Pawl(db) as deaf, Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url}) as pawl:
+        serve_without_http(deaf, "--role", "monitor")
+        wait_until(lambda: int(db.value("select count(*) from pawl.task where until > pawl.now()")) >= 5, what="its leases")
+        dead_letters_put(db, [f"key-{i}" for i in range(101)])
+        pawl.serve("--role", "api,monitor")
+        wait_until(lambda: receiver.states("dead-letters") == ["firing"], what="the pod with the webhook sends it")
+        stop_clean(pawl.server)
+
+
+@test
 def an_unknown_role_is_refused():
     with Database() as db, Pawl(db) as pawl:
         refused(pawl, "serve", "--role", "api,emperor", code=2, words=["emperor", "api", "worker", "monitor", "bot"])
