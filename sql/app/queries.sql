@@ -218,6 +218,23 @@ select e.released::bigint as count,
        pawl.micros(e.low) as low
 from wallet.expire_from($1::integer, timestamptz 'epoch' + $2::bigint * interval '1 us') e
 
+-- name: login_lacks
+-- Whose functions the login may not all call. Columns: login (quoted), worker, monitor, app, admin (true: it may not call a
+-- function that pawl_worker, ... may). A group that does not exist, or that was granted nothing, tells nothing: see doctor_rights.
+select quote_ident(current_user) as login,
+       coalesce(bool_or(l.is_denied) filter (where r.rolname = 'pawl_worker'), false) as worker,
+       coalesce(bool_or(l.is_denied) filter (where r.rolname = 'pawl_monitor'), false) as monitor,
+       coalesce(bool_or(l.is_denied) filter (where r.rolname = 'pawl_app'), false) as app,
+       coalesce(bool_or(l.is_denied) filter (where r.rolname = 'pawl_admin'), false) as admin
+from (select 1) one
+left join pg_roles r on r.rolname in ('pawl_worker', 'pawl_monitor', 'pawl_app', 'pawl_admin')
+left join lateral (
+  select not (has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')) as is_denied
+  from pg_namespace n
+  join pg_proc p on p.pronamespace = n.oid
+  where n.nspname in ('pawl', 'wallet', 'rating') and has_function_privilege(r.oid, p.oid, 'execute')
+) l on true
+
 -- name: task_claim
 -- $1 names, $2 holder, $3 milliseconds. A row per name, in order: is_held (its lease is ours); in each row the same
 -- letters_open, letters_failed (dead letters for the metrics; failed: their tries have run out), ledger_ahead_s (the

@@ -12,6 +12,7 @@
 #include "api/openapi.h"
 #include "api/routes.h"
 #include "app/descriptors.h"
+#include "app/login.h"
 #include "app/monitor.h"
 #include "app/part.h"
 #include "app/settings_change.h"
@@ -106,12 +107,25 @@ static void print_ready(const Daemon *daemon, const char *token_file, bool json)
 /* A pod without anything to do would report that it is ready. A worker without sections [worker NAME] still runs processes. */
 static ErrorCode roles_check(const Settings *settings, Error *reterr)
 {
-    unsigned roles = ROLE_API | ROLE_MONITOR | ROLE_WORKER | (settings->telegram_token ? ROLE_BOT : 0);
-
-    if (!(settings->role & roles))
+    if (!settings_roles(settings))
         return fail(
             reterr, ERR_USAGE,
             "PAWL_ROLE (--role) is bot, and PAWL_TELEGRAM_TOKEN is not set: set it, or add api, monitor or worker");
+    return OK;
+}
+
+/* A pod whose login may not run its tasks would say that it is ready, and hold money and commands back in silence. */
+static ErrorCode login_check(const App *app, Error *reterr)
+{
+    LoginRights rights;
+
+    TRY(login_rights(app->pool, settings_roles(&app->settings), deadline_in_ms(APP_COMMAND_MS), app->arena, &rights,
+                     reterr));
+    if (rights.denied)
+        return fail(reterr, ERR_DENIED, "%s: %s%s%s", rights.denied, rights.grant,
+                    rights.rest[0] ? ", or start with --role " : "", rights.rest);
+    if (rights.refused)
+        log_write(LOG_WARN, "daemon", rights.refused, LOG_STR("advice", rights.grant));
     return OK;
 }
 
@@ -124,6 +138,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
         TRY(server_bind(daemon->app->settings.listen, &daemon->bound_fd, reterr));
     start_grace_set(/* may_hang= */ daemon->app->settings.database_url != NULL);
     TRY(app_reach(daemon->app, APP_MIGRATED, reterr));
+    TRY(login_check(daemon->app, reterr));
     if (daemon->app->settings.role & ROLE_API)
         TRY(app_token(daemon->app, &daemon->token, &daemon->token_file, reterr));
     webhook_set(daemon, &daemon->app->settings);

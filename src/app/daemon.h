@@ -1,7 +1,7 @@
 /*
  * daemon.h - `pawl serve`: what its handlers and periodic tasks share, and its life from start to exit.
  *
- * Start (D12): settings, the HTTP address, app_reach() to APP_MIGRATED, token, keys, alerts, tasks, workers checked, the HTTP server, and last
+ * Start (D12): settings, the HTTP address, app_reach() to APP_MIGRATED, the login's rights, token, keys, alerts, tasks, workers checked, the HTTP server, and last
  * the workers claim: the first request is accepted when everything behind it works, and nothing is claimed by a pod that cannot start.
  * Stop (D8): SIGTERM or SIGINT: no new connections, work in flight gets PAWL_DRAIN_TIMEOUT, the database
  * PAWL_CLOSE_TIMEOUT, then what is left is cut off; exit 0. A second signal exits immediately. SIGHUP reads the settings

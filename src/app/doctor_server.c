@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 
 #include "app/doctor_internal.h"
+#include "app/login.h"
 #include "base/clock.h"
 #include "pg/migrate.h"
 #include "sql.h"
@@ -118,6 +119,25 @@ ErrorCode check_schema(Doctor *doctor, CheckResult *result, Error *reterr)
                        NULL);
 }
 
+/* Of the login that runs the doctor, as if pawl serve had it. */
+static ErrorCode check_login(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    unsigned    roles = settings_roles(&doctor->serve);
+    LoginRights rights;
+
+    TRY(login_rights(doctor->app->pool, roles, deadline_in_ms(DOCTOR_CHECK_MS), doctor->arena, &rights, reterr));
+    if (rights.denied)
+        return check_found(result, CHECK_WARN,
+                           arena_print(doctor->arena, "%s: pawl serve does not start as this user", rights.denied),
+                           arena_print(doctor->arena, "if pods have this login, run as an administrator: %s",
+                                       rights.grant));
+    if (rights.refused)
+        return check_found(result, CHECK_WARN, rights.refused,
+                           arena_print(doctor->arena, "if pods have this login, run as an administrator: %s",
+                                       rights.grant));
+    return check_found(result, CHECK_OK, "all exist, with their privileges", NULL);
+}
+
 ErrorCode check_roles(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     Rights rights;
@@ -140,7 +160,7 @@ ErrorCode check_roles(Doctor *doctor, CheckResult *result, Error *reterr)
             result, CHECK_WARN, "login app may not create objects in schema app",
             "run as a superuser: alter schema app owner to app; likewise its tables, if pg_restore --no-owner "
             "made them");
-    return check_found(result, CHECK_OK, "all exist, with their privileges", NULL);
+    return check_login(doctor, result, reterr);
 }
 
 /* PostgreSQL refuses to alter the type of a table's column while another table has a column of the table's row type. */

@@ -290,6 +290,11 @@ static ErrorCode workers_load(const SettingSources *sources, Arena *arena, Setti
 
 /* ---- what depends on the machine and on the roles ---- */
 
+unsigned settings_roles(const Settings *settings)
+{
+    return (unsigned)settings->role & ~(settings->telegram_token ? 0u : (unsigned)ROLE_BOT);
+}
+
 bool settings_has_webhook(const Settings *settings)
 {
     return settings->telegram_token && strcmp(settings->telegram_mode, "webhook") == 0;

@@ -88,6 +88,8 @@ typedef struct {
 
 /* Load and complete: home, pool sizes (D1) and workers get the values that depend on the machine. */
 must_check ErrorCode settings_load(const SettingsGiven *given, Arena *arena, Settings *ret_settings, Error *reterr);
+/* The roles that have something to do: a bot without a token has nothing. */
+unsigned settings_roles(const Settings *settings);
 /* Do the bot's updates come by POST /telegram/webhook? */
 bool     settings_has_webhook(const Settings *settings);
 LogLevel settings_log_level(const Settings *settings);

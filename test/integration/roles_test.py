@@ -5,7 +5,7 @@ import signal
 
 from checks import alert, dead_letters_put, is_clean, metric, refused, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
-from servers import Receiver, backends
+from servers import Cluster, Receiver, backends
 
 
 def serve_without_http(pawl, *arguments):
@@ -74,6 +74,33 @@ def a_webhook_is_called_by_a_monitor_that_has_one():
         pawl.serve("--role", "api,monitor")
         wait_until(lambda: receiver.states("dead-letters") == ["firing"], what="the pod with the webhook sends it")
         stop_clean(pawl.server)
+
+
+@test
+def a_pod_whose_login_lacks_rights_does_not_start_and_the_advice_works():
+    with Cluster() as cluster, Pawl(cluster.url()) as owner, Pawl(cluster.url(user="shop")) as pawl:
+        assert owner.run("migrate").code == 0
+        cluster.rows("create role shop login in role pawl_app")
+        listen = ("--listen", "127.0.0.1:0")
+        said = refused(pawl, "serve", *listen, code=1, words=["user shop", "role monitor needs"])
+        assert said.endswith(": grant pawl_admin to shop, or start with --role api,worker"), said
+        said = refused(pawl, "serve", "--role", "monitor", code=1, words=["user shop"])
+        assert said.endswith(": grant pawl_monitor to shop"), said
+        roles = next(row for row in pawl.run("doctor", "--json").json if row["check"] == "roles")
+        assert roles["state"] == "warn" and "user shop may not do what the role monitor needs" in roles["found"], roles
+        assert roles["advice"].endswith(": grant pawl_admin to shop"), roles
+        # Enough for applications, so it starts, and says what operators will not get.
+        pawl.serve("--role", "api,worker")
+        wait_until(lambda: pawl.server.said("requests of operators get 403: user shop"), what="the warning")
+        stop_clean(pawl.server)
+        cluster.rows("grant pawl_monitor to shop")
+        assert serve_without_http(pawl, "--role", "monitor").stop() == 0
+        cluster.rows("grant pawl_admin to shop")
+        pawl.serve()
+        assert not pawl.server.said("operators get 403")
+        stop_clean(pawl.server)
+        roles = next(row for row in pawl.run("doctor", "--json").json if row["check"] == "roles")
+        assert roles["state"] == "ok", roles
 
 
 @test

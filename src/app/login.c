@@ -1,0 +1,75 @@
+/*
+ * login.c - see login.h.
+ */
+#include "app/login.h"
+
+#include "app/settings.h"
+#include "pg/query.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define LACKS_COLUMNS(X, T)            \
+    X(T, const char *, DB_TEXT, login) \
+    X(T, bool, DB_BOOL, worker)        \
+    X(T, bool, DB_BOOL, monitor)       \
+    X(T, bool, DB_BOOL, app)           \
+    X(T, bool, DB_BOOL, admin)
+typedef struct {
+    LACKS_COLUMNS(DB_FIELD, Lacks)
+} Lacks;
+DB_SHAPE(lacks, Lacks, LACKS_COLUMNS);
+
+/* The bot leases its updates as a monitor does, and registers matches as an application does. */
+static unsigned roles_denied(const Lacks *lacks)
+{
+    return (lacks->app ? ROLE_API | ROLE_BOT : 0) | (lacks->worker ? ROLE_WORKER : 0) |
+           (lacks->monitor ? ROLE_MONITOR | ROLE_BOT : 0);
+}
+
+/* The groups of which a login may do all of it. */
+static const char *groups_text(unsigned roles)
+{
+    if (roles & (ROLE_API | ROLE_BOT))
+        return "pawl_admin";
+    if (roles & ROLE_WORKER)
+        return roles & ROLE_MONITOR ? "pawl_worker, pawl_monitor" : "pawl_worker";
+    return "pawl_monitor";
+}
+
+/* "api,worker" */
+static const char *roles_text(Arena *arena, unsigned roles)
+{
+    static const char *const names[] = {
+#define X(role, name) [role##_BIT] = (name),
+        ROLES(X)
+#undef X
+    };
+    const char *text = "";
+
+    for (int i = 0; i < ROLE_COUNT; i++)
+        if (roles & 1u << i)
+            text = arena_print(arena, "%s%s%s", text, text[0] ? "," : "", names[i]);
+    return text;
+}
+
+ErrorCode login_rights(Pool *pool, unsigned roles, Deadline deadline, Arena *arena, LoginRights *ret_rights,
+                       Error *reterr)
+{
+    TxOptions options = {.name = "login-rights", .deadline = deadline, .arena = arena, .read_only = true};
+    Lacks     lacks;
+
+    TRY(db_call(pool, &options, sql_app_login_lacks, DB_NONE, &lacks_shape, &lacks, reterr));
+
+    unsigned    denied = roles & roles_denied(&lacks);
+    LoginRights rights = {.grant = arena_print(arena, "grant %s to %s", groups_text(roles), lacks.login),
+                          .rest  = roles_text(arena, roles & ~denied)};
+
+    if (denied)
+        rights.denied = arena_print(arena, "user %s may not do what the role%s %s needs", lacks.login,
+                                    denied & (denied - 1) ? "s" : "", roles_text(arena, denied));
+    else if (roles & ROLE_API && lacks.admin)
+        rights.refused =
+            arena_print(arena, "requests of operators get 403: user %s has not all rights of pawl_admin", lacks.login);
+    *ret_rights = rights;
+    return OK;
+}
