@@ -220,6 +220,16 @@ void attempt_saves(Attempt *attempt)
     attempt->verb.record.context = attempt;
 }
 
+ErrorCode ended_record(Walk *walk, const Scope *scope, const Step *step, const char *result, Arena *arena,
+                       Flow *ret_flow, Error *reterr)
+{
+    Attempt attempt = attempt_begin(walk, scope, step, &step->action, step_id(scope, step), arena);
+
+    attempt.verb.record.started_us = 0;
+    attempt_saves(&attempt);
+    return verb_succeed(&attempt.verb, result, ret_flow, reterr);
+}
+
 ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, RecordId id, const SentReply *reply,
                        Flow *ret_flow, Error *reterr)
 {

@@ -104,6 +104,9 @@ Attempt attempt_begin(Walk *walk, const Scope *scope, const Step *step, const Ac
                       Arena *arena);
 /* The record of its success has the patch of `save`. The attempt stays where it is. */
 void attempt_saves(Attempt *attempt);
+/* A step that has no attempts has ended: record it, with the patch of `save`. */
+must_check ErrorCode ended_record(Walk *walk, const Scope *scope, const Step *step, const char *result, Arena *arena,
+                                  Flow *ret_flow, Error *reterr);
 /* Run the action of a step, or of its compensation, by its policy, and record it. */
 must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action, RecordId id,
                                  Value result_before, Flow *ret_flow, Error *reterr);

@@ -161,7 +161,6 @@ static ErrorCode joined_record(Branches *branches, const Scope *scope, const Ste
                                Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    RunVerdict                verdict;
     Text                      text;
 
     text_init(&text, arena, RESULT_BYTES_MAX);
@@ -179,8 +178,7 @@ static ErrorCode joined_record(Branches *branches, const Scope *scope, const Ste
     if (text_is_full(&text))
         return fail(reterr, ERR_LIMIT, "the results of \"%s\" have more than %zu bytes together", step->name,
                     RESULT_BYTES_MAX);
-    return step_record(branches->walk, step_id(scope, step), text_string(&text), /* patch= */ NULL, 0, &verdict,
-                       ret_flow, reterr);
+    return ended_record(branches->walk, scope, step, text_string(&text), arena, ret_flow, reterr);
 }
 
 static ErrorCode branches_end(Branches *branches, const Scope *scope, const Step *step, bool is_object, Flow *ret_flow,

@@ -357,6 +357,18 @@ TEST(walk_runs_each_item_at_most_so_many_at_once)
                         "complete [{\"of\": \"a[0]\"},{\"of\": \"a[1]\"},{\"of\": \"a[2]\"},{\"of\": \"a[3]\"}]");
 }
 
+TEST(walk_saves_the_results_of_a_parallel_and_an_each)
+{
+    scoped(engine_free) Engine *engine = engine_new(
+        "'steps': [{'name': 'p', 'parallel': {'x': [{'name': 'a', 'exec': 'x'}]}, 'save': {'p': '{{result.x.of}}'}}, "
+        "{'name': 'e', 'each': '{{state.list}}', 'steps': [{'name': 'b', 'exec': 'x'}], 'save': {'e': "
+        "'{{result.0.of}}'}}]");
+
+    engine_patch(engine, "{\"list\": [5]}");
+    assert_runs(engine, "run a; a done; p done {\"p\": \"a\"}; e:begin; run b[0]; b[0] done; e done {\"e\": \"b[0]\"}; "
+                        "complete {\"a\": 1, \"e\": \"b[0]\", \"list\": [5], \"p\": \"a\"}");
+}
+
 /* ---- compensation ---- */
 
 #define THREE                                                                                                      \
