@@ -8,7 +8,7 @@
 -- pawl.process_respond. A process whose row in these is held cannot be claimed until the commit, so no activation runs meanwhile.
 -- Errors: QP001 an argument is out of range.
 
--- How far a process is: its records by step and item; a step inside a parallel or each stands for that one, too. is_true: of a "when". acted: it has
+-- How far a process is: its records by step and item, without the decisions after rounds of a repeat; a step inside a parallel or loop stands for that one, too. is_true: of a "when". acted: it has
 -- happened, whether or not its step could be recorded, or is being compensated. is_sent, is_undo_sent: its command or child, or that of its
 -- compensation, has been sent, and no outcome of it is recorded. used: it has ended and used up responses.
 create or replace function pawl.process_progress (p_id bigint, p_definition_id integer)
@@ -26,7 +26,10 @@ begin
         select s.step as name, s.item, s.error is null and s.kind = 'step' and not s.undo as is_done, s.result,
                s.undo or s.kind = 'done' or s.kind = 'step' and s.error is null as acted, false as is_sent, false as is_undo_sent,
                s.error is null and s.kind = 'step' and s.undo as is_undone, s.verdict = 'timed_out' as is_late
-        from pawl.process_step s where s.id = p_id and s.aside = 0
+        from pawl.process_step s
+        where s.id = p_id and s.aside = 0 and not (cardinality(s.item) > 0 and exists (
+          select from pawl.process_definition_step d
+          where d.definition_id = p_definition_id and d.name = s.step and d.kind = 'repeat' and d.depth < cardinality(s.item)))
         union all
         select s.step, s.item, false, null, s.undo, not s.undo, s.undo, false, false
         from pawl.process_sent s
@@ -60,7 +63,7 @@ as $$
   select case
     when p_new.name is null then 'does not exist'
     when p_new.kind is distinct from p_old.kind then 'was a ' || coalesce(p_old.kind, '?') || ' and is a ' || p_new.kind
-    when p_new.depth <> p_old.depth then 'was inside of ' || p_old.depth || ' each and is inside of ' || p_new.depth
+    when p_new.depth <> p_old.depth then 'was inside of ' || p_old.depth || ' loops and is inside of ' || p_new.depth
     when p_new.list <> p_old.list then 'is in another list of steps'
     when p_new.kind = 'wait' and not p_is_done and p_new.response is distinct from p_old.response then
       'waits for ' || coalesce('"' || p_new.response || '"', 'a condition') || ' instead of ' || coalesce('"' || p_old.response || '"', 'a condition')

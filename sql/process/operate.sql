@@ -88,28 +88,35 @@ end
 $$;
 
 -- What is to be run again with a step of a definition: the step and those inside of it, what follows it in its list, and what follows the steps around it,
--- with their joined records. What runs beside it, in other branches or for other items of an each, stays. item: those of the records that are meant begin so.
--- is_self: the step, or one inside of it. is_joined: only the record that says that it has ended. p_item may name one item of the step, if that is an each.
+-- with their joined records. What runs beside it, in other branches or for other items of an each, stays; later rounds of a repeat follow. item: those of
+-- the records that are meant begin so; number_min: and their next number, if they have one, is at least this. is_self: the step, or one inside of it.
+-- is_joined: only the record that says that it has ended. p_item may name one item or round of the step, if that is a loop.
 create or replace function pawl.steps_from (p_definition_id integer, p_name text, p_item integer[])
-  returns table (name text, item integer[], is_self boolean, is_joined boolean)
+  returns table (name text, item integer[], number_min integer, is_self boolean, is_joined boolean)
   language plpgsql stable
 as $$
 #variable_conflict use_column
 begin
   return query
     with recursive around as (
-      select s.*, p_item as item, cardinality(p_item) > s.depth as is_around -- the item is meant, of which this has several
+      select s.*, p_item as item, cardinality(p_item) > s.depth as is_around -- the item or round is meant, of which this has several
       from pawl.process_definition_step s where s.definition_id = p_definition_id and s.name = p_name
       union all
       select s.*, p_item[1:s.depth], true
       from around a join pawl.process_definition_step s on s.definition_id = p_definition_id and s.name = a.parent
     )
     select s.name, case when a.is_around and s.name = a.name then p_item[1:a.depth] else a.item end,
+           case when a.is_around and a.kind = 'repeat' and s.name = a.name then p_item[a.depth + 1] else 0 end, -- the decision after the round, too
            a.name = p_name, a.is_around and s.name = a.name
     from around a
     join pawl.process_definition_step s on s.definition_id = p_definition_id and s.number between a.number and case when a.name = p_name then a.last else a.number end
     union all
-    select s.name, p_item[1:a.depth], false, false
+    select s.name, p_item[1:a.depth], p_item[a.depth + 1] + 1, false, false
+    from around a
+    join pawl.process_definition_step s on s.definition_id = p_definition_id and s.number > a.number and s.number <= a.last
+    where a.is_around and a.kind = 'repeat'
+    union all
+    select s.name, p_item[1:a.depth], 0, false, false
     from around a
     join pawl.process_definition_step s on s.definition_id = p_definition_id and s.number > a.last and (s.list = a.list or starts_with(s.list, a.list || '/'));
 end
@@ -208,7 +215,7 @@ begin
                else not r.undo and exists (
                  select from again a
                  where a.definition_id = r.definition_id and a.name = r.step and r.item[1:cardinality(a.item)] = a.item
-                   and (r.kind = 'step' or not a.is_joined)) end;
+                   and coalesce(r.item[cardinality(a.item) + 1] >= a.number_min, true) and (r.kind = 'step' or not a.is_joined)) end;
 end
 $$;
 

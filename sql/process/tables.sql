@@ -17,8 +17,8 @@
 -- Columns of pawl.process that change often are not indexed, so that these updates are heap-only. What is indexed
 -- changes once (phase, deadline_due).
 --
--- A step is named by (step, item, undo, aside): the name in the definition or of the call in code, which item of each
--- "each" around it, the outermost first, whether it is the compensation of that step, and which of its lives. No name
+-- A step is named by (step, item, undo, aside): the name in the definition or of the call in code, which item or
+-- round of each loop around it, the outermost first, whether it is the compensation of that step, and which of its lives. No name
 -- has a meaning in any of its characters.
 
 create table pawl.process_definition (
@@ -45,9 +45,9 @@ create table pawl.process_definition_step (
   kind text not null,
   list text not null, -- where it is: '/STEP/BRANCH' for each step around it, the outermost first
   position smallint not null, -- in that list, from 0
-  depth smallint not null, -- of the loops that it is inside of: its records name an item of each
+  depth smallint not null, -- of the loops that it is inside of: its records name an item or round of each
   parent text, -- the step around its list; null: none
-  is_loop boolean not null, -- the steps inside of it run once per item, as those of an each
+  is_loop boolean not null, -- the steps inside of it run once per item or round
   acts boolean not null, -- on the world outside of the process
   is_compensated boolean not null,
   sends text, -- where its command or child is sent, as type and domain; null: it sends none

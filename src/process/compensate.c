@@ -25,18 +25,17 @@ static bool undo_of(const StepRecord *record, RecordId *ret_undo)
     return !record->id.undo && (record->id.kind == RECORD_STEP || record->id.kind == RECORD_DONE);
 }
 
-/* The each around a step, the outermost first. */
-static int eaches_find(const Step *step, const Step **ret_list)
+/* The loops around a step, the outermost first. */
+static int loops_find(const Step *step, const Step **ret_list)
 {
     int count = 0;
 
     for (const Step *above = step->list->above; above; above = above->list->above)
-        if (above->action.kind == STEP_EACH)
-            count++;
+        count += step_is_loop(above);
     int at = count;
 
     for (const Step *above = step->list->above; above; above = above->list->above)
-        if (above->action.kind == STEP_EACH)
+        if (step_is_loop(above))
             ret_list[--at] = above;
     return count;
 }
@@ -81,21 +80,21 @@ static void cache_done(ItemCache *cache)
         free(cache->levels[i].list);
 }
 
-/* The scope of a record, outermost each first. */
+/* The scope of a record, outermost loop first. */
 static const Scope *scope_rebuild(Walk *walk, ItemCache *cache, const Step *step, const RecordId *id, Scope *space)
 {
-    const Step  *eaches[DEPTH_MAX];
+    const Step  *loops[DEPTH_MAX];
     const Scope *scope = NULL;
-    int          count = eaches_find(step, eaches);
+    int          count = loops_find(step, loops);
 
     for (int i = 0; i < count && i < id->depth; i++) {
-        RecordId each = step_id(scope, eaches[i]);
+        RecordId loop = step_id(scope, loops[i]);
 
-        each.aside = id->aside;
-        space[i]   = (Scope){.above = scope,
-                             .index = id->item[i],
-                             .item  = item_find(walk, cache, /* level= */ i, each, id->item[i])};
-        scope      = &space[i];
+        loop.aside = id->aside;
+        space[i]   = scope_round(scope, id->item[i]);
+        if (loops[i]->action.kind == STEP_EACH)
+            space[i].item = item_find(walk, cache, /* level= */ i, loop, id->item[i]);
+        scope = &space[i];
     }
     return scope;
 }

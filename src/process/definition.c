@@ -107,3 +107,18 @@ const Step *step_next(const Step *step)
 {
     return step->position + 1 < step->list->count ? step + 1 : NULL;
 }
+
+int action_lists(const Action *action, const StepList **ret_lists)
+{
+    *ret_lists = action->kind == STEP_PARALLEL ? action->parallel.branches
+                 : action->kind == STEP_EACH   ? &action->each.list
+                                               : &action->repeat.list;
+    if (action->kind == STEP_PARALLEL)
+        return action->parallel.count;
+    return action->kind == STEP_EACH || action->kind == STEP_REPEAT;
+}
+
+bool step_is_loop(const Step *step)
+{
+    return step->action.kind == STEP_EACH || step->action.kind == STEP_REPEAT;
+}

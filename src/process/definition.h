@@ -12,15 +12,18 @@
  *   3. What is refused is refused with line, column and path: "order.json:12:9: steps[3].when: ...".
  *
  * Order. A list of steps runs from its first to its last step. "when" may jump forward in its list, or to its end; other steps are
- * followed by the next one, but "fail", which ends the process. The lists of a "parallel" run at the same time and are joined; the list of an "each" runs once per item.
+ * followed by the next one, but "fail", which ends the process. The lists of a "parallel" run at the same time and are joined; the list of an
+ * "each" runs once per item; that of a "repeat" runs in rounds, until a condition holds after one. "each" and "repeat" are loops: records of the
+ * steps inside carry the number of the item or round.
  *
  * Results. A step's result is what its program, function, request, command, transaction, response or child returned. The result of a
- * parallel is an object with the result of each branch's last step that ran, that of an each an array of the same; set, sleep, when and
- * fail have none.
+ * parallel is an object with the result of each branch's last step that ran, that of an each an array of the same, that of a repeat the number
+ * of its rounds and the same of the last one; set, sleep, when and fail have none.
  *
- * What a path may name: state and process anywhere; item and index inside an each, the innermost; result in save and compensate of the step
- * itself; steps.NAME if NAME comes before in the file and a run can pass it before this step. Steps of another branch of the same
- * parallel, and from outside steps inside an each, cannot be named: the former may not have run, the latter have many results.
+ * What a path may name: state and process anywhere; item inside an each and index inside a loop, of the innermost; result in save and compensate of
+ * the step itself; steps.NAME if NAME comes before in the file and a run can pass it before this step. Steps of another branch of the same
+ * parallel, and from outside steps inside a loop, cannot be named: the former may not have run, the latter have many results. The condition of a
+ * repeat is evaluated at the end of its list, so it may name what a step behind the last one may.
  *
  * Threads: a Definition may be shared by any number of threads. Ownership: all of it lives in the arena, with a copy of the file.
  */
@@ -46,6 +49,8 @@
 #define DEFINITION_CONCURRENCY_MAX 64
 #define DEFINITION_ATTEMPTS_MAX    1000
 #define DEFINITION_COUNT_MAX       10000                   /* responses that one wait needs */
+#define DEFINITION_ROUNDS_MAX      10000                   /* of a repeat: as many as a process may have records */
+#define DEFINITION_ROUNDS_DEFAULT  100
 #define DEFINITION_TIME_MS_MAX     ((int64_t)315360000000) /* 3650 days */
 /* What a definition of this many bytes may take of the arena. */
 #define DEFINITION_ARENA_BYTES(size) (((size_t)2 << 20) + (size)*64)
@@ -64,6 +69,7 @@
     X(STEP_FAIL,     "fail")     \
     X(STEP_PARALLEL, "parallel") \
     X(STEP_EACH,     "each")     \
+    X(STEP_REPEAT,   "repeat")   \
     X(STEP_PROCESS,  "process")
 /* clang-format on */
 #define X(id, name) id,
@@ -81,7 +87,7 @@ struct StepList {
     const Step *steps;
     int         count;
     const char *name;  /* of the branch of a parallel; else NULL */
-    const Step *above; /* the parallel or each that it belongs to; NULL: the process's own list */
+    const Step *above; /* the parallel, each or repeat that it belongs to; NULL: the process's own list */
     int         depth; /* 1: the process's own */
 };
 
@@ -140,6 +146,13 @@ typedef struct {
 } EachAction;
 
 typedef struct {
+    StepList         list;
+    const Condition *until;
+    int64_t          times;     /* 1 to DEFINITION_ROUNDS_MAX */
+    bool             continues; /* when the rounds are used up; else the step fails */
+} RepeatAction;
+
+typedef struct {
     const char     *domain; /* that of the process unless given */
     const char     *type;
     const Template *state; /* NULL: {} */
@@ -164,6 +177,7 @@ typedef struct {
         WhenAction      when;
         ParallelAction  parallel;
         EachAction      each;
+        RepeatAction    repeat;
         ProcessAction   process;
     };
 } Action;
@@ -204,5 +218,9 @@ const Step *definition_find(const Definition *definition, const char *name);
 void definition_rows_write(const Definition *definition, Writer *writer);
 /* The step behind this one, of any kind but WHEN; NULL: it is the last of its list. */
 const Step *step_next(const Step *step);
+/* The lists inside of it: the branches of a PARALLEL, the one of an EACH or REPEAT. Returns how many; 0: another kind. */
+int action_lists(const Action *action, const StepList **ret_lists);
+/* EACH, REPEAT: do records of the steps inside carry a number, of an item or a round? */
+bool step_is_loop(const Step *step);
 
 #endif

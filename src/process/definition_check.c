@@ -124,7 +124,7 @@ static bool leads_to(const Step *from, const Step *to)
 
 /* ---- references ---- */
 
-/* The step itself, or the parallel or each around it, that stands in this list; NULL: none. */
+/* The step itself, or the one around it, that stands in this list; NULL: none. */
 static const Step *step_in(const Step *step, const StepList *list)
 {
     while (step && step->list != list)
@@ -144,14 +144,31 @@ static bool has_result(const Step *step)
            step->action.kind != STEP_FAIL;
 }
 
-/* Up from the target to a list that the user of the path is in as well: *ret_target stands in it. user NULL: the end of the process. */
+static bool is_inside(const Step *step, const Step *outer)
+{
+    do
+        step = step->list->above;
+    while (step && step != outer);
+    return step;
+}
+
+/* Is the user of the path in this list, or at its end? */
+static bool is_used_in(const Reference *reference, const StepList *list)
+{
+    if (!reference->step)
+        return !list->above; /* the end of the process */
+    return step_in(reference->step, list) || (reference->is_after_round && list->above == reference->step);
+}
+
+/* Up from the target to a list that the user of the path is in as well: *ret_target stands in it. */
 static ErrorCode target_climb(Parser *parser, const Reference *reference, const Step *target, const Step **ret_target)
 {
-    const Step *user = reference->step;
-
-    for (; user ? !step_in(user, target->list) : target->list->above != NULL; target = target->list->above)
-        if (target->list->above->action.kind == STEP_EACH)
-            return refuse(parser, reference, "is inside an each: from outside, name the each");
+    for (; !is_used_in(reference, target->list); target = target->list->above)
+        if (step_is_loop(target->list->above))
+            return refuse(parser, reference,
+                          target->list->above->action.kind == STEP_EACH
+                              ? "is inside an each: from outside, name the each"
+                              : "is inside a repeat: from outside, name the repeat");
     *ret_target = target;
     return OK;
 }
@@ -159,17 +176,21 @@ static ErrorCode target_climb(Parser *parser, const Reference *reference, const 
 static ErrorCode reference_check(Parser *parser, const Reference *reference)
 {
     const Step *named = step_find(parser, reference->path->step), *used = reference->step, *target;
+    bool        is_of_round = named && reference->is_after_round && is_inside(named, used);
 
     if (!named)
         return unknown_refuse(parser, reference->path->at, reference->path->step, used, /* is_jump= */ false);
     if (named == used)
-        return refuse(parser, reference, "is this one: its own result is called result, in save and compensate");
+        return refuse(parser, reference,
+                      reference->is_after_round
+                          ? "is this one and has not ended: name a step of its rounds"
+                          : "is this one: its own result is called result, in save and compensate");
     if (!has_result(named))
         return refuse(parser, reference, "has no result, because it is a set, sleep, when or fail");
-    if (used && named->number > used->number)
+    if (used && named->number > used->number && !is_of_round)
         return refuse(parser, reference, "comes later in the file");
     TRY(target_climb(parser, reference, named, &target));
-    if (!used)
+    if (!used || is_of_round)
         return OK;
     const Step *user = step_in(used, target->list);
     if (target == user && target == named)

@@ -195,10 +195,10 @@ static ErrorCode sleep_read(Parser *parser, const ProcessField *field, Value val
 
 /* ---- templates and conditions ---- */
 
-static bool is_inside_each(const StepList *list)
+static bool is_inside(const StepList *list, StepKind kind)
 {
     for (; list && list->above; list = list->above->list)
-        if (list->above->action.kind == STEP_EACH)
+        if (list->above->action.kind == kind)
             return true;
     return false;
 }
@@ -207,7 +207,7 @@ static void reference_add(Parser *parser, const ValuePath *path)
 {
     Reference *reference = arena_array(parser->arena, Reference, 1);
 
-    *reference = (Reference){path, parser->step, NULL};
+    *reference = (Reference){path, parser->step, parser->is_after_round, NULL};
     if (parser->last_reference)
         parser->last_reference->next = reference;
     else
@@ -218,12 +218,15 @@ static void reference_add(Parser *parser, const ValuePath *path)
 /* What can be said before all steps are known. */
 static ErrorCode paths_check(Parser *parser, const ValuePath *path)
 {
-    for (; path; path = path->next) {
-        bool is_item = path->root == PATH_ITEM || path->root == PATH_INDEX;
+    bool has_item  = is_inside(parser->list, STEP_EACH);
+    bool has_index = has_item || is_inside(parser->list, STEP_REPEAT) || parser->is_after_round;
 
-        if (is_item && !is_inside_each(parser->list))
-            return source_refuse(&parser->source, path->at, parser->reterr, "%s exists only inside an each",
-                                 path->root == PATH_ITEM ? "item" : "index");
+    for (; path; path = path->next) {
+        if (path->root == PATH_ITEM && !has_item)
+            return source_refuse(&parser->source, path->at, parser->reterr, "item exists only inside an each");
+        if (path->root == PATH_INDEX && !has_index)
+            return source_refuse(&parser->source, path->at, parser->reterr,
+                                 "index exists only inside an each or a repeat");
         if (path->root == PATH_RESULT && !parser->has_result)
             return source_refuse(&parser->source, path->at, parser->reterr,
                                  "result exists only in save and compensate of a step");
@@ -439,8 +442,10 @@ ErrorCode field_read(Parser *parser, const ProcessField *field, Value value, voi
     bool      had_result = parser->has_result;
     ErrorCode code;
 
-    parser->has_result = parser->has_result || field->has_result;
-    code               = field_reads[field->type](parser, field, value, (char *)row + field->offset);
-    parser->has_result = had_result;
+    parser->has_result     = parser->has_result || field->has_result;
+    parser->is_after_round = field->is_after_round;
+    code                   = field_reads[field->type](parser, field, value, (char *)row + field->offset);
+    parser->has_result     = had_result;
+    parser->is_after_round = false; /* a condition has no fields */
     return code;
 }

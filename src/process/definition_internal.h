@@ -15,7 +15,8 @@
 typedef struct Reference Reference;
 struct Reference {
     const ValuePath *path;
-    const Step      *step; /* that it is used in; NULL: in the result of the process */
+    const Step      *step;           /* that it is used in; NULL: in the result of the process */
+    bool             is_after_round; /* of this repeat */
     Reference       *next;
 };
 
@@ -41,7 +42,8 @@ typedef struct {
     const StepList *list;    /* that it belongs to */
     const char     *located; /* the last step whose line was found, */
     int             line, column;
-    bool            has_result; /* the field being read may name the step's result */
+    bool            has_result;     /* the field being read may name the step's result */
+    bool            is_after_round; /* the field being read is evaluated at the end of the step's list */
 } Parser;
 
 /* ---- definition_field.c ---- */

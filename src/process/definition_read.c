@@ -190,6 +190,8 @@ static void action_init(Action *action, StepKind kind)
         action->wait.count = 1;
     if (kind == STEP_EACH)
         action->each.concurrency = 1;
+    if (kind == STEP_REPEAT)
+        action->repeat.times = DEFINITION_ROUNDS_DEFAULT;
 }
 
 static ErrorCode wait_check(Parser *parser, Value object, const WaitAction *wait)

@@ -5,12 +5,10 @@
 
 /* What the rows say about a kind beyond its name; a kind without a row has none of it. */
 static const struct {
-    bool is_loop; /* its list runs once per item: records of the steps inside of it name the item */
-    bool acts;    /* on the world outside of the process, so that a retry must not forget that it has run */
+    bool acts; /* on the world outside of the process, so that a retry must not forget that it has run */
 } kinds[STEP_KIND_COUNT] = {
     [STEP_EXEC] = {.acts = true},    [STEP_SQL] = {.acts = true},    [STEP_HTTP] = {.acts = true},
-    [STEP_COMMAND] = {.acts = true}, [STEP_WALLET] = {.acts = true}, [STEP_EACH] = {.is_loop = true},
-    [STEP_PROCESS] = {.acts = true},
+    [STEP_COMMAND] = {.acts = true}, [STEP_WALLET] = {.acts = true}, [STEP_PROCESS] = {.acts = true},
 };
 
 /* "/STEP/BRANCH" for each step around the list, the outermost first. */
@@ -27,7 +25,7 @@ static int loop_depth(const StepList *list)
     int depth = 0;
 
     for (; list->above; list = list->above->list)
-        depth += kinds[list->above->action.kind].is_loop;
+        depth += step_is_loop(list->above);
     return depth;
 }
 
@@ -103,7 +101,7 @@ static void row_write(const Definition *definition, const Step *step, Writer *wr
     writer_i64(writer, "last", last_inside(definition, step));
     if (step->list->above)
         writer_text(writer, "parent", step->list->above->name);
-    writer_bool(writer, "is_loop", kinds[action->kind].is_loop);
+    writer_bool(writer, "is_loop", step_is_loop(step));
     writer_bool(writer, "acts", kinds[action->kind].acts);
     writer_bool(writer, "is_compensated", step->compensate != NULL);
     target_write(action, "sends", writer);

@@ -2,7 +2,8 @@
  * diagram.c - see diagram.h.
  *
  * Nodes come first, in the subgraphs they belong to, then all arrows: Mermaid puts a node into the first subgraph that names it, so an
- * arrow inside of one would pull its target in. A list is left at the end of the process, or at the join of its parallel or each.
+ * arrow inside of one would pull its target in. A list is left at the end of the process, at the join of its parallel or each, or
+ * at the condition of its repeat, which leads back to its first step.
  */
 #include "process/diagram.h"
 
@@ -137,6 +138,7 @@ static void action_describe(const Action *action, Text *text)
     case STEP_WAIT:
     case STEP_PARALLEL:
     case STEP_EACH:
+    case STEP_REPEAT:
     case STEP_KIND_COUNT:
         break;
     }
@@ -160,11 +162,6 @@ static const struct {
     [STEP_FAIL] = {"([\"", "\"])"},
       [STEP_PROCESS] = {"[[\"", "\"]]"},
 };
-
-static bool is_group(const Step *step)
-{
-    return step->action.kind == STEP_PARALLEL || step->action.kind == STEP_EACH;
-}
 
 static void indent(const StepList *list, Text *text)
 {
@@ -201,34 +198,47 @@ static void branch_print(const Step *step, const StepList *list, int index, Text
     text_append(text, "end\n");
 }
 
-/* A fork, the lists in boxes, and a join. */
+static void group_describe(const Action *action, Text *text)
+{
+    text_append(text, step_kind_names[action->kind]);
+    if (action->kind == STEP_EACH) {
+        text_append(text, " ");
+        template_describe(action->each.items, text);
+        text_print(text, ", %lld at once", (long long)action->each.concurrency);
+    }
+    if (action->kind == STEP_REPEAT)
+        text_print(text, ", at most %lld times, then %s", (long long)action->repeat.times,
+                   action->repeat.continues ? "go on" : "fail");
+}
+
+/* A fork, the lists in boxes, and a join; of a repeat, its condition. */
 static void group_print(const Step *step, const StepList *lists, int count, Text *text)
 {
+    bool is_repeat = step->action.kind == STEP_REPEAT;
+
     indent(step->list, text);
     text_print(text, "s%d{{\"", step->number);
     label_print(step->name, text);
-    text_print(text, "<br/>%s", step_kind_names[step->action.kind]);
-    if (step->action.kind == STEP_EACH) {
-        text_append(text, " ");
-        template_describe(step->action.each.items, text);
-        text_print(text, ", %lld at once", (long long)step->action.each.concurrency);
-    }
+    text_append(text, "<br/>");
+    group_describe(&step->action, text);
     text_append(text, "\"}}\n");
     for (int i = 0; i < count; i++)
         branch_print(step, &lists[i], i, text);
     indent(step->list, text);
-    text_print(text, "j%d((\"join\"))\n", step->number);
+    text_print(text, "j%d%s", step->number, is_repeat ? "{\"" : "((\"");
+    label_print(is_repeat ? condition_text(step->action.repeat.until) : "join", text);
+    text_append(text, is_repeat ? "\"}\n" : "\"))\n");
 }
 
 static void list_print(const StepList *list, Text *text)
 {
     for (int i = 0; i < list->count; i++) {
-        const Step *step = &list->steps[i];
+        const Step     *step = &list->steps[i];
+        const StepList *lists;
+        int             count = action_lists(&step->action, &lists);
 
-        if (step->action.kind == STEP_PARALLEL)
-            group_print(step, step->action.parallel.branches, step->action.parallel.count, text);
-        else if (step->action.kind == STEP_EACH)
-            group_print(step, &step->action.each.list, 1, text);
+        if (count > 0)
+            group_print(step, lists, count, text);
         else
             simple_print(step, text);
     }
@@ -239,7 +249,10 @@ static void list_print(const StepList *list, Text *text)
 /* to NULL: the end of the list. */
 static void arrow_print(const Step *from, const char *label, const Step *to, Text *text)
 {
-    text_print(text, "%*s%s%d -->%s ", INDENT, "", is_group(from) ? "j" : "s", from->number, label);
+    const StepList *lists;
+    bool            is_group = action_lists(&from->action, &lists) > 0;
+
+    text_print(text, "%*s%s%d -->%s ", INDENT, "", is_group ? "j" : "s", from->number, label);
     if (to)
         text_print(text, "s%d\n", to->number);
     else if (from->list->above)
@@ -260,6 +273,9 @@ static void arrows_print(const Step *step, Text *text)
     if (step->action.kind == STEP_WHEN) {
         arrow_print(step, "|yes|", when->then_step, text);
         arrow_print(step, "|no|", when->else_step, text);
+    } else if (step->action.kind == STEP_REPEAT) {
+        arrow_print(step, "|yes|", step_next(step), text);
+        arrow_print(step, "|no|", step->action.repeat.list.steps, text);
     } else if (step->action.kind != STEP_FAIL)
         arrow_print(step, "", step_next(step), text);
 }

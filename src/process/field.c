@@ -17,6 +17,7 @@
 #define WAIT              BIT(STEP_WAIT)
 #define PARALLEL          BIT(STEP_PARALLEL)
 #define EACH              BIT(STEP_EACH)
+#define REPEAT            BIT(STEP_REPEAT)
 #define PROCESS           BIT(STEP_PROCESS)
 #define CALLS             (EXEC | SQL | HTTP | COMMAND | WALLET)
 #define DOMAIN_LENGTH_MAX 54 /* a domain of the bus may have 63, and that of its processes begins with "process:" */
@@ -24,8 +25,8 @@
 
 static_assert(STEP_KIND_COUNT < 32, "a set of kinds has a bit for each");
 
-static const char *const timeout_words[] = {"fail", "continue", NULL};
-static const char *const method_words[]  = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", NULL};
+static const char *const continue_words[] = {"fail", "continue", NULL};
+static const char *const method_words[]   = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", NULL};
 
 /* clang-format off */
 static const ProcessField retry_fields[] = {
@@ -105,6 +106,8 @@ static const ProcessField step_fields[] = {
      .help = "runs lists of steps, each with a name, at the same time and waits for all of them"},
     {"each", TYPE_LIST, offsetof(Step, action.each.items), EACH, .selects = true,
      .help = "runs the steps once per item of an array"},
+    {"repeat", TYPE_STEPS, offsetof(Step, action.repeat.list), REPEAT, .selects = true,
+     .help = "runs the steps again and again, in rounds, until a condition holds after a round"},
     {"process", TYPE_OBJECT, offsetof(Step, action.process), PROCESS, .selects = true, .table = &child_table,
      .help = "starts a child process and waits for its end"},
     {"input", TYPE_JSON, offsetof(Step, action.input), EXEC | SQL, .in_compensate = true,
@@ -115,14 +118,20 @@ static const ProcessField step_fields[] = {
      .help = "where to continue otherwise; default: the next step"},
     {"concurrency", TYPE_INTEGER, offsetof(Step, action.each.concurrency), EACH,
      .min = 1, .max = DEFINITION_CONCURRENCY_MAX, .help = "how many items are handled at the same time; default: 1"},
+    {"until", TYPE_CONDITION, offsetof(Step, action.repeat.until), REPEAT, .required = true, .is_after_round = true,
+     .help = "evaluated after each round, and may name the steps of the round; if it holds, that was the last one"},
+    {"times", TYPE_INTEGER, offsetof(Step, action.repeat.times), REPEAT, .min = 1, .max = DEFINITION_ROUNDS_MAX,
+     .help = "the most rounds; default: 100"},
+    {"on_exhausted", TYPE_CONTINUE, offsetof(Step, action.repeat.continues), REPEAT, .words = continue_words,
+     .help = "what happens when the condition does not hold after the last round; default: fail"},
     {"steps", TYPE_STEPS, offsetof(Step, action.each.list), EACH, .required = true, .help = "the steps for each item"},
     {"timeout", TYPE_DURATION, offsetof(Step, action.timeout_ms), CALLS | WAIT | PROCESS, .in_compensate = true,
      .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "the longest time of one attempt, or of the wait; default: 30s in sql, http and wallet, none in the others"},
-    {"on_timeout", TYPE_CONTINUE, offsetof(Step, continues_on_timeout), WAIT, .words = timeout_words,
+    {"on_timeout", TYPE_CONTINUE, offsetof(Step, continues_on_timeout), WAIT, .words = continue_words,
      .help = "what happens when the wait times out; default: fail"},
     {"retry", TYPE_OBJECT, offsetof(Step, action.retry), CALLS | PROCESS, .in_compensate = true,
      .table = &retry_table, .help = "how often, and after which delays, a failed step is tried again"},
-    {"save", TYPE_PATCH, offsetof(Step, save), CALLS | WAIT | PARALLEL | EACH | PROCESS, .has_result = true,
+    {"save", TYPE_PATCH, offsetof(Step, save), CALLS | WAIT | PARALLEL | EACH | REPEAT | PROCESS, .has_result = true,
      .help = "an object with templates that is merged into the state together with the record of the step"},
     {"compensate", TYPE_COMPENSATE, offsetof(Step, compensate), CALLS | PROCESS, .has_result = true,
      .help = "the action that undoes the step if the process is compensated"},

@@ -55,7 +55,8 @@ typedef struct {
     bool                selects;       /* it makes the step one of its kind */
     bool                in_compensate; /* a compensation takes it as well */
     bool                required;
-    bool                has_result; /* its templates may name the step's own result */
+    bool                has_result;     /* its templates may name the step's own result */
+    bool                is_after_round; /* it is evaluated at the end of the step's list */
     int64_t             min, max;   /* INTEGER, REAL, DURATION in ms; DOMAIN: only max, its length */
     const char *const  *words;
     const ProcessTable *table; /* OBJECT */

@@ -51,13 +51,15 @@ typedef struct {
 must_check bool walk_share_take(Walk *walk, Share *share, int64_t amount);
 int64_t         walk_share_give(Walk *walk, Share *share, int64_t amount);
 
-/* Where a step runs: which item of which each. NULL: in no each. */
+/* Where a step runs: which item of which each, which round of which repeat. NULL: in no loop. */
 typedef struct Scope Scope;
 struct Scope {
     const Scope *above;
     int64_t      index;
-    Value        item;
+    Value        item; /* of the innermost each */
 };
+/* A round of a repeat in this scope. */
+Scope scope_round(const Scope *above, int64_t round);
 
 /* ---- scope.c ---- */
 
@@ -148,7 +150,7 @@ AttemptRun attempt_exec, attempt_sql, attempt_http, attempt_wallet, attempt_send
 /* ---- the other kinds ---- */
 
 typedef ErrorCode StepWalk(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr);
-StepWalk          step_wait, step_sleep, step_set, step_when, step_fail, step_parallel, step_each;
+StepWalk          step_wait, step_sleep, step_set, step_when, step_fail, step_parallel, step_each, step_repeat;
 
 must_check ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *list, Flow *ret_flow, Error *reterr);
 /* Record a step that succeeded, with its patch. FLOW_NEXT; FLOW_STOPPED: the lease is lost. STALE is left to the caller. */
@@ -165,6 +167,14 @@ must_check ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step
 void walk_fail(Walk *walk, RecordId id, const char *error, bool is_refusal, Flow *ret_flow);
 /* The process did, and no step of it. */
 void process_fail(Walk *walk, const char *error, bool is_refusal, Flow *ret_flow);
+
+/* ---- step_branch.c ---- */
+
+#define JOINED_BYTES_MAX ((size_t)4 << 20) /* of the results of lists together */
+/* The result of a list: that of its last step that ran. */
+const char *list_result(Walk *walk, const Scope *scope, const StepList *list);
+/* The fewest records that one walk over a list leaves. */
+int64_t list_records_min(const StepList *list);
 
 /* ---- compensate.c ---- */
 

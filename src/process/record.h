@@ -1,8 +1,8 @@
 /*
  * record.h - which record of a process: the columns that identify a row of pawl.process_step, and what a response is of.
  *
- * A record is of a step: its name in the definition, or of the call in code; which item of each "each" around it; and whether it is that step or its
- * compensation. No name has a meaning in any of its characters: record_text() is for people, and nothing reads it.
+ * A record is of a step: its name in the definition, or of the call in code; which item or round of each loop around it; and whether it is that step
+ * or its compensation. The decision after a round of a "repeat" is a record of the repeat with the number of the round. No name has a meaning in any of its characters: record_text() is for people, and nothing reads it.
  * Threads: any. Ownership: names are borrowed.
  */
 #ifndef PROCESS_RECORD_H
@@ -15,7 +15,7 @@
 #include "base/writer.h"
 #include "base/value.h"
 
-#define RECORD_DEPTH_MAX 8 /* each inside each */
+#define RECORD_DEPTH_MAX 8 /* loops inside each other, and the round that a decision is about */
 
 #define RECORD_KINDS(X)                                                                \
     X(RECORD_STEP, "step")   /* an attempt of the step has ended */                    \
@@ -59,7 +59,7 @@ typedef struct {
     int         aside; /* set aside by the nth retry from a step; 0: it counts. Of an undo: which of these it undoes */
 } RecordId;
 
-/* Of a step outside of any each. */
+/* Of a step outside of any loop. */
 RecordId record_of(const char *step);
 /* The record of another kind of the same step. */
 RecordId record_as(RecordId id, RecordKind kind);

@@ -1,18 +1,18 @@
 /*
- * scope.c - records of steps, and what paths mean inside an each.
+ * scope.c - records of steps, and what paths mean inside a loop.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "process/interpret_internal.h"
 
-/* How many each a step is inside of. */
-static int each_depth(const Step *step)
+/* How many loops a step is inside of. */
+static int loop_depth(const Step *step)
 {
     int depth = 0;
 
     for (const Step *above = step->list->above; above; above = above->list->above)
-        depth += above->action.kind == STEP_EACH;
+        depth += step_is_loop(above);
     return depth;
 }
 
@@ -28,7 +28,7 @@ static int scope_depth(const Scope *scope)
 RecordId step_id(const Scope *scope, const Step *step)
 {
     RecordId id    = record_of(step->name);
-    int      wants = each_depth(step);
+    int      wants = loop_depth(step);
 
     for (int depth = scope_depth(scope); depth > wants; depth--)
         scope = scope->above; /* the step is outside of what this scope is inside of */
@@ -36,6 +36,11 @@ RecordId step_id(const Scope *scope, const Step *step)
     for (int at = id.depth; scope; scope = scope->above)
         id.item[--at] = (int32_t)scope->index;
     return id;
+}
+
+Scope scope_round(const Scope *above, int64_t round)
+{
+    return (Scope){.above = above, .index = round, .item = above ? above->item : (Value){0}};
 }
 
 /* ---- paths ---- */

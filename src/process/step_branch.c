@@ -12,9 +12,8 @@
 #include "base/sync.h"
 #include "process/interpret_internal.h"
 
-#define THREADS_MAX      15
-#define EACH_RECORDS     2 /* of an each itself: what it began with, and its results */
-#define RESULT_BYTES_MAX ((size_t)4 << 20)
+#define THREADS_MAX  15
+#define EACH_RECORDS 2 /* of an each itself: what it began with, and its results */
 
 typedef struct {
     const StepList *list;
@@ -45,12 +44,14 @@ static bool list_is_slow(const StepList *list)
         [STEP_EXEC] = true, [STEP_SQL] = true, [STEP_HTTP] = true, [STEP_WALLET] = true};
 
     for (int i = 0; i < list->count; i++) {
-        const Action *action = &list->steps[i].action;
+        const Action   *action = &list->steps[i].action;
+        const StepList *inner;
+        int             count = action_lists(action, &inner);
 
-        if (slow[action->kind] || (action->kind == STEP_EACH && list_is_slow(&action->each.list)))
+        if (slow[action->kind])
             return true;
-        for (int b = 0; action->kind == STEP_PARALLEL && b < action->parallel.count; b++)
-            if (list_is_slow(&action->parallel.branches[b]))
+        for (int b = 0; b < count; b++)
+            if (list_is_slow(&inner[b]))
                 return true;
     }
     return false;
@@ -146,7 +147,7 @@ static Flow branches_flow(const Branches *branches)
 
 /* ---- results: of the last step of each branch that ran ---- */
 
-static const char *list_result(Walk *walk, const Scope *scope, const StepList *list)
+const char *list_result(Walk *walk, const Scope *scope, const StepList *list)
 {
     for (int i = list->count - 1; i >= 0; i--) {
         const char *result = run_result(walk->run, step_id(scope, &list->steps[i]));
@@ -163,7 +164,7 @@ static ErrorCode joined_record(Branches *branches, const Scope *scope, const Ste
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     Text                      text;
 
-    text_init(&text, arena, RESULT_BYTES_MAX);
+    text_init(&text, arena, JOINED_BYTES_MAX);
     text_append(&text, is_object ? "{" : "[");
     for (int i = 0; i < branches->count; i++) {
         const Branch *branch = &branches->list[i];
@@ -177,7 +178,7 @@ static ErrorCode joined_record(Branches *branches, const Scope *scope, const Ste
     text_append(&text, is_object ? "}" : "]");
     if (text_is_full(&text))
         return fail(reterr, ERR_LIMIT, "the results of \"%s\" have more than %zu bytes together", step->name,
-                    RESULT_BYTES_MAX);
+                    JOINED_BYTES_MAX);
     return ended_record(branches->walk, scope, step, text_string(&text), arena, ret_flow, reterr);
 }
 
@@ -204,19 +205,21 @@ ErrorCode step_parallel(Walk *walk, const Scope *scope, const Step *step, Flow *
 
 /* ---- each ---- */
 
-/* The fewest records that one walk over a list leaves. */
-static int64_t list_records_min(const StepList *list)
+/* An each may have no items; a repeat has one round, and the decision after it; a sleep has a beginning. */
+int64_t list_records_min(const StepList *list)
 {
     int64_t sum = 0;
 
     for (int i = 0; i < list->count; i++) {
-        const Action *action = &list->steps[i].action;
+        const Step     *step = &list->steps[i];
+        const StepList *inner;
+        int             count = step->action.kind == STEP_EACH ? 0 : action_lists(&step->action, &inner);
 
-        sum += action->kind == STEP_EACH || action_keeps_input(action) ? 2 : 1;
-        if (action->kind == STEP_WHEN)
+        sum += step_is_loop(step) || step->action.kind == STEP_SLEEP || action_keeps_input(&step->action) ? 2 : 1;
+        if (step->action.kind == STEP_WHEN)
             return sum; /* it may jump over the rest */
-        for (int b = 0; action->kind == STEP_PARALLEL && b < action->parallel.count; b++)
-            sum += list_records_min(&action->parallel.branches[b]);
+        for (int b = 0; b < count; b++)
+            sum += list_records_min(&inner[b]);
     }
     return sum;
 }
@@ -250,7 +253,7 @@ static ErrorCode items_get(Walk *walk, const Scope *scope, const Step *step, Are
 
     *ret_flow = FLOW_NEXT;
     if (!kept) {
-        text_init(&text, arena, RESULT_BYTES_MAX);
+        text_init(&text, arena, JOINED_BYTES_MAX);
         TRY(template_render(step->action.each.items, scope_lookup, &context, &text, reterr));
         TRY(items_check(walk, step, value_trim(text_string(&text), text.length), reterr));
         TRY(step_begun(walk, scope, step, text_string(&text), &begun_us, &kept, ret_flow, reterr));

@@ -100,7 +100,7 @@ def the_rows_of_a_definition_say_where_its_steps_are_and_what_they_do():
         {"name": "pay", "command": {"type": "pay", "domain": "bank"}, "compensate": {"command": {"type": "refund"}}},
         {"name": "all", "each": "{{state.list}}", "steps": [
             {"name": "both", "parallel": {"left": [{"name": "dig", "exec": "true"}, {"name": "fill", "set": {"c": 1}}], "right": [{"name": "rest", "sleep": "1h"}]}},
-            {"name": "kid", "process": {"type": "x"}}]},
+            {"name": "poll", "repeat": [{"name": "kid", "process": {"type": "x"}}], "until": "true"}]},
         {"name": "ok", "when": "state.a", "then": "until"},
         {"name": "ask", "wait": {"response": "go", "count": 3}},
         {"name": "until", "wait": {"until": "state.b == \"x\""}},
@@ -108,10 +108,11 @@ def the_rows_of_a_definition_say_where_its_steps_are_and_what_they_do():
     with Database() as db, Pawl(db) as pawl:
         define(pawl, file)
         rows = db.rows("select row(number, last, name, kind, list, position, depth, parent, is_loop, acts, is_compensated) from pawl.process_definition_step order by number")
-        assert rows == ["(0,0,pay,command,\"\",0,0,,f,t,t)", "(1,6,all,each,\"\",1,0,,t,f,f)", "(2,5,both,parallel,/all/,0,1,all,f,f,f)",
+        assert rows == ["(0,0,pay,command,\"\",0,0,,f,t,t)", "(1,7,all,each,\"\",1,0,,t,f,f)", "(2,5,both,parallel,/all/,0,1,all,f,f,f)",
                         "(3,3,dig,exec,/all//both/left,0,1,both,f,t,f)", "(4,4,fill,set,/all//both/left,1,1,both,f,f,f)",
-                        "(5,5,rest,sleep,/all//both/right,0,1,both,f,f,f)", "(6,6,kid,process,/all/,1,1,all,f,t,f)", "(7,7,ok,when,\"\",2,0,,f,f,f)",
-                        "(8,8,ask,wait,\"\",3,0,,f,f,f)", "(9,9,until,wait,\"\",4,0,,f,f,f)", "(10,10,last,when,\"\",5,0,,f,f,f)"], rows
+                        "(5,5,rest,sleep,/all//both/right,0,1,both,f,f,f)", "(6,7,poll,repeat,/all/,1,1,all,t,f,f)", "(7,7,kid,process,/all//poll/,0,2,poll,f,t,f)",
+                        "(8,8,ok,when,\"\",2,0,,f,f,f)", "(9,9,ask,wait,\"\",3,0,,f,f,f)", "(10,10,until,wait,\"\",4,0,,f,f,f)",
+                        "(11,11,last,when,\"\",5,0,,f,f,f)"], rows
         rows = db.rows("select concat_ws('|', name, sends, undo_sends, response, responses, until, sleeps, then_at, else_at) from pawl.process_definition_step "
                        "where coalesce(sends, sleeps, response, until) is not null or then_at is not null order by number")
         assert rows == ['pay|"pay" to domain "bank"|"refund" to domain "d"', "rest|for a fixed time", 'kid|"x" to domain "d"', "ok|4|3", "ask|go|3",
@@ -129,7 +130,7 @@ def every_definition_of_the_manual_is_stored():
     with Database() as db, Pawl(db) as pawl:
         for source in files:
             define(pawl, source)
-        assert db.value("select count(distinct kind) from pawl.process_definition_step") == "13"
+        assert db.value("select count(distinct kind) from pawl.process_definition_step") == "14"
 
 
 @test

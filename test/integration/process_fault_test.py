@@ -2,7 +2,7 @@
 """process_fault - a pod is killed at the n-th pass over any named point of the process engine: the end is the same as without a kill.
 
 The points are claim.after, step.before, step.after, record.before, record.after, suspend.before, suspend.after, branch.after, end.before and
-end.after of module process; compensations pass those of steps. The processes have steps of every kind that acts: sql, exec, parallel, each, sleep,
+end.after of module process; compensations pass those of steps. The processes have steps of every kind that acts: sql, exec, parallel, each, repeat, sleep,
 wait, wallet, command (handled by a worker of the same pod) and process (a child). PAWL_TEST_FULL=1 kills at every pass, else at every STRIDE-th.
 PAWL_TEST_PART=2/4 makes the second of every four of these kills, so that a full run can be split.
 """
@@ -47,6 +47,7 @@ def definition(kind, program):
         {"name": "rest", "sleep": "50ms"},
         {"name": "answer", "wait": {"response": "go"}, "timeout": "1h"},
         {"name": "items", "each": "{{state.list}}", "concurrency": 2, "steps": [effect("item", input="{{item}}")]},
+        {"name": "poll", "repeat": [effect("round", input="round {{index}}"), {"name": "pause", "sleep": "20ms"}], "until": 'steps.round == "round 1"'},
         {"name": "take", "wallet": {"kind": "capture", "hold": "{{steps.hold.txn_id}}"}} if kind == "good" else {"name": "take", "set": {}},
         effect("last") if kind == "good" else {"name": "last", "sql": "demo.refuse"}]}
 
@@ -108,7 +109,7 @@ def a_kill_at_any_point_of_the_engine_changes_nothing_about_the_end():
         pod.stop()
         wanted = end_of(db, since)
         assert "COMPENSATED" in wanted[0][0] and "COMPLETED" in wanted[0][1] and len(wanted[0]) == 4, wanted
-        assert {"first 2", "i0 2", "job 2", "kid 2", "undo child 1", "undo first 1", "undo job 1"} <= set(wanted[1]), wanted
+        assert {"first 2", "i0 2", "job 2", "kid 2", "undo child 1", "undo first 1", "undo job 1", "round 0 2", "round 1 2", "undo round 2"} <= set(wanted[1]), wanted
         deaths, passes = 0, (PART - 1) * STRIDE
         while passes < PASSES_MAX:
             since = start(db)

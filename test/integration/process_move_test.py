@@ -150,7 +150,7 @@ def a_version_in_which_records_mean_something_else_is_refused_with_the_first_ste
                 ([RESERVE, check, skipped, each, ASK, both, SHIP], 'step "mails" comes before "ask"'),
                 ([RESERVE, {**check, "then": "ship"}, *old[2:]], 'step "ask" is passed over by "check"'),
                 ([*old[:4], more, *old[4:]], 'step "mails" comes after "more", which has not run'),
-                ([*inner(log)[:5], named("send", set={"sent": 1}), both, SHIP], 'step "send" was inside of 1 each and is inside of 0'),
+                ([*inner(log)[:5], named("send", set={"sent": 1}), both, SHIP], 'step "send" was inside of 1 loops and is inside of 0'),
                 (inner(more, send, log), 'step "send" comes after "more", which has not run'),
                 (inner(log, send), 'step "send" comes after "log", which has not run'),
                 (without("mails"), 'step "mails" does not exist')]:

@@ -48,6 +48,8 @@ static const char every_kind[] =
     "\"x2\", \"when\": \"true\", \"then\": \"end\"}]}},\n"
     " {\"name\": \"mails\", \"each\": \"{{state.list}}\", \"concurrency\": 4, \"steps\": [{\"name\": \"send\", "
     "\"exec\": \"x\", \"input\": [\"{{item.to}}\", \"{{index}}\"]}]},\n"
+    " {\"name\": \"poll\", \"repeat\": [{\"name\": \"ask\", \"exec\": \"x\", \"input\": \"{{index}}\"}], \"until\": "
+    "\"steps.ask.done == true or index > 3\", \"times\": 9, \"on_exhausted\": \"continue\"},\n"
     " {\"name\": \"refund\", \"process\": {\"type\": \"refund\", \"domain\": \"shop\", \"state\": {\"list\": "
     "\"{{steps.mails}}\"}}}\n"
     "], \"result\": {\"shipped\": \"{{steps.query.id}}\"}}\n";
@@ -186,8 +188,8 @@ static const char *const replacements[] = {
     "\"GET\"",
     "\"http://h\"",
 };
-static const char *const names[] = {"name", "exec", "sql",   "wait", "sleep", "when", "then",
-                                    "else", "each", "steps", "save", "input", "x",    ""};
+static const char *const names[] = {"name", "exec",  "sql",  "wait",  "sleep",  "when",  "then", "else",
+                                    "each", "steps", "save", "input", "repeat", "until", "x",    ""};
 
 static void value_replace(const Parts *parts, const char *base, Text *file)
 {
@@ -328,6 +330,9 @@ static void action_use(const Action *action)
         break;
     case STEP_EACH:
         template_use(action->each.items, false);
+        break;
+    case STEP_REPEAT:
+        condition_use(action->repeat.until);
         break;
     default:
         break;

@@ -83,15 +83,15 @@ TEST(definition_refuses_wrong_kinds_and_fields)
     assert_refused(
         STEP("{\"name\":\"b\"}"),
         "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
-        "when, fail, parallel, each, process; it has none");
+        "when, fail, parallel, each, repeat, process; it has none");
     assert_refused(
         STEP("{\"name\":\"b\",\"exec\":\"x\",\"sql\":\"a.b\"}"),
         "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
-        "when, fail, parallel, each, process; it has exec and sql");
+        "when, fail, parallel, each, repeat, process; it has exec and sql");
     assert_refused(
         STEP("{\"name\":\"b\",\"shell\":\"x\"}"),
         "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
-        "when, fail, parallel, each, process; it has shell");
+        "when, fail, parallel, each, repeat, process; it has shell");
     assert_refused(STEP("{\"name\":\"b\",\"exec\":\"x\",\"shell\":\"x\"}"),
                    "order.json:3:24: steps[1].shell: unknown field \"shell\"");
     assert_refused(STEP("{\"name\":\"b\",\"exce\":\"x\"}"),
@@ -287,7 +287,7 @@ TEST(definition_refuses_wrong_references)
         STEPS("{\"name\":\"n\",\"sleep\":\"1s\"},\n" SET("steps.n")),
         "order.json:3:27: steps[1].set.v: step \"n\" has no result, because it is a set, sleep, when or fail");
     assert_refused(STEP(SET("item.a")), "order.json:3:27: steps[1].set.v: item exists only inside an each");
-    assert_refused(STEP(SET("index")), "order.json:3:27: steps[1].set.v: index exists only inside an each");
+    assert_refused(STEP(SET("index")), "order.json:3:27: steps[1].set.v: index exists only inside an each or a repeat");
     assert_refused(STEP(SET("result.a")),
                    "order.json:3:27: steps[1].set.v: result exists only in save and compensate of a step");
     assert_refused(
@@ -334,13 +334,73 @@ TEST(definition_refuses_wrong_branches_and_eaches)
                    "and line 2 has it");
 }
 
+TEST(definition_refuses_wrong_repeats)
+{
+#define REPEAT(more) "{\"name\":\"r\",\"repeat\":[{\"name\":\"b\",\"exec\":\"x\"}],\n" more "}"
+    assert_refused(STEP("{\"name\":\"r\",\"repeat\":[{\"name\":\"b\",\"exec\":\"x\"}]}"),
+                   "order.json:3:1: steps[1]: missing field \"until\"");
+    assert_refused(STEP("{\"name\":\"r\",\"until\":\"true\",\"repeat\":[]}"),
+                   "order.json:3:37: steps[1].repeat: must be an array of one or more steps, got an empty array");
+    assert_refused(STEP(REPEAT("\"until\":true")),
+                   "order.json:4:9: steps[1].until: must be a condition in a string, got true");
+    assert_refused(STEP(REPEAT("\"until\":\"true\",\"times\":0")),
+                   "order.json:4:24: steps[1].times: must be an integer from 1 to 10000, got 0");
+    assert_refused(STEP(REPEAT("\"until\":\"true\",\"times\":10001")),
+                   "order.json:4:24: steps[1].times: must be an integer from 1 to 10000, got 10001");
+    assert_refused(STEP(REPEAT("\"until\":\"true\",\"on_exhausted\":\"stop\"")),
+                   "order.json:4:31: steps[1].on_exhausted: must be one of \"fail\", \"continue\", got \"stop\"");
+    assert_refused(STEP("{\"name\":\"b\",\"exec\":\"x\",\n\"until\":\"true\"}"),
+                   "order.json:4:1: steps[1].until: exec takes no field \"until\"; it is for repeat");
+    /* What its condition may not name, and what may not name its steps. */
+    assert_refused(
+        STEP(REPEAT("\"until\":\"steps.r.last\"")),
+        "order.json:4:10: steps[1].until: step \"r\" is this one and has not ended: name a step of its rounds");
+    assert_refused(STEP(REPEAT("\"until\":\"steps.c.x\"") ",{\"name\":\"c\",\"exec\":\"x\"}"),
+                   "order.json:4:10: steps[1].until: step \"c\" comes later in the file");
+    assert_refused(STEP(REPEAT("\"until\":\"item\"")),
+                   "order.json:4:10: steps[1].until: item exists only inside an each");
+    assert_refused(STEP(REPEAT("\"until\":\"result\"")),
+                   "order.json:4:10: steps[1].until: result exists only in save and compensate of a step");
+    assert_refused(
+        STEP("{\"name\":\"r\",\"repeat\":[{\"name\":\"e\",\"each\":\"{{state.l}}\",\"steps\":[{\"name\":\"b\","
+             "\"exec\":\"x\"}]}],\n\"until\":\"steps.b\"}"),
+        "order.json:4:10: steps[1].until: step \"b\" is inside an each: from outside, name the each");
+    assert_refused(STEP(REPEAT("\"until\":\"true\"") ",\n" SET("steps.b")),
+                   "order.json:5:27: steps[2].set.v: step \"b\" is inside a repeat: from outside, name the repeat");
+}
+
+TEST(definition_takes_a_repeat)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    /* Its condition names steps before it, of a round, in a branch of a round, and a round's number. */
+    const Definition *definition = assert_accepted(
+        STEP("{\"name\":\"r\",\"until\":\"steps.b == steps.a and steps.c.x and steps.p.l or index > 3\",\"repeat\":["
+             "{\"name\":\"b\",\"exec\":\"x\",\"input\":\"{{index}}{{steps.a}}\"},{\"name\":\"p\",\"parallel\":{\"l\":["
+             "{\"name\":\"c\",\"exec\":\"x\",\"input\":\"{{steps.b}}\"}]}}],\"save\":{\"n\":\"{{result.rounds}}\"}},"
+             "{\"name\":\"f\",\"repeat\":[{\"name\":\"g\",\"exec\":\"x\"}],\"until\":\"steps.r.last\",\"times\":7,"
+             "\"on_exhausted\":\"continue\"}"),
+        arena);
+    const RepeatAction *r = &definition->steps[1]->action.repeat, *f = &definition_find(definition, "f")->action.repeat;
+
+    assert_int_equal(2, r->list.count);
+    assert_ptr_equal(definition->steps[1], r->list.above);
+    assert_int_equal(100, r->times);
+    assert_false(r->continues);
+    assert_int_equal(7, f->times);
+    assert_true(f->continues);
+}
+
 /* ---- limits ---- */
 
+/* Loops of both kinds. */
 static void nested(int depth, Text *text)
 {
     text_append(text, "{\"type\":\"t\",\"domain\":\"d\",\"steps\":");
     for (int i = 1; i < depth; i++)
-        text_print(text, "[{\"name\":\"e%d\",\"each\":\"{{state.l}}\",\"steps\":", i);
+        text_print(text,
+                   i % 2 ? "[{\"name\":\"e%d\",\"each\":\"{{state.l}}\",\"steps\":"
+                         : "[{\"name\":\"e%d\",\"until\":\"state.l\",\"repeat\":",
+                   i);
     text_append(text, "[{\"name\":\"x\",\"exec\":\"x\"}]");
     for (int i = 1; i < depth; i++)
         text_append(text, "}]");
@@ -358,7 +418,8 @@ TEST(definition_nests_so_deep_and_no_deeper)
     text_clear(&text);
     nested(DEFINITION_DEPTH_MAX + 1, &text);
     assert_refused(text_string(&text),
-                   "order.json:1:378: steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps[0].steps: "
+                   "order.json:1:370: "
+                   "steps[0].steps[0].repeat[0].steps[0].repeat[0].steps[0].repeat[0].steps[0].repeat: "
                    "steps are nested deeper than 8 levels");
 }
 

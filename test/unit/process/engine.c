@@ -15,7 +15,7 @@
 #include "process/interpret_internal.h"
 #include "test/harness/fake_clock.h"
 
-#define RECORDS_MAX 200
+#define RECORDS_MAX 10000
 #define SCRIPTS_MAX 20
 #define QUEUE_MAX   20
 #define START_US    ((int64_t)1700000000000000)
