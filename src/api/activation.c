@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 #include "base/writer.h"
-#include "bus/release.h"
+#include "bus/claim.h"
 #include "bus/settle.h"
 #include "process/activation_fields.h"
 #include "process/process.h"

@@ -10,8 +10,8 @@
 #include "api/claims_internal.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "bus/claim.h"
 #include "bus/metric.h"
-#include "bus/release.h"
 #include "pg/combiner.h"
 
 #define EXPIRE_MS 20 /* between two searches for waits whose time is over */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "api/scope.h"
+#include "api/key.h"
 #include "bus/command.h"
 #include "bus/send.h"
 

@@ -9,7 +9,6 @@
 #include "api/api.h"
 #include "base/writer.h"
 #include "wallet/entry.h"
-#include "wallet/statement.h"
 
 #define LIMIT_MAX      1000
 #define LIMIT_DEFAULT  100

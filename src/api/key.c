@@ -187,3 +187,17 @@ ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id
                     KEY_NAME_SIZE, id_or_name);
     return code;
 }
+
+/* ---- scopes ---- */
+
+#define X(scope, name) name,
+const char *const scope_names[SCOPE_COUNT + 1] = {SCOPES(X) NULL};
+#undef X
+
+unsigned scope_find(const char *name, size_t length)
+{
+    for (int i = 0; i < SCOPE_COUNT; i++)
+        if (strlen(scope_names[i]) == length && memcmp(scope_names[i], name, length) == 0)
+            return 1u << i;
+    return 0;
+}

@@ -19,9 +19,9 @@
 #define API_KEY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "api/scope.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -81,5 +81,25 @@ SCOPED(KeyCache, key_cache_free)
 /* As ServerAuth and ServerAuthSubmit. Besides their codes those of a query. */
 bool key_cache_get(KeyCache *cache, TokenCheck *check);
 void key_cache_submit(KeyCache *cache, TokenCheck *check);
+
+/* ---- scopes: what a token may do. The HTTP server knows a scope as a bit only ---- */
+
+#define SCOPES(X)                 \
+    X(SCOPE_READ, "read")         \
+    X(SCOPE_WALLET, "wallet")     \
+    X(SCOPE_TREASURY, "treasury") \
+    X(SCOPE_COMMAND, "command")   \
+    X(SCOPE_PROCESS, "process")   \
+    X(SCOPE_RATING, "rating")     \
+    X(SCOPE_ADMIN, "admin")
+#define X(scope, name) scope##_BIT,
+enum { SCOPES(X) SCOPE_COUNT };
+#undef X
+#define X(scope, name) scope = 1u << scope##_BIT,
+enum { SCOPES(X) SCOPE_ALL = (1u << SCOPE_COUNT) - 1 };
+#undef X
+extern const char *const scope_names[SCOPE_COUNT + 1]; /* NULL-terminated, in the order of the bits */
+/* The bit of the scope with this name; 0: there is none. */
+unsigned scope_find(const char *name, size_t length);
 
 #endif

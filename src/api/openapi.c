@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/key.h"
 #include "api/openapi_internal.h"
-#include "api/scope.h"
 #include "base/writer.h"
 
 static const char *const methods[HTTP_METHOD_COUNT] = {

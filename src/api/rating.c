@@ -8,7 +8,6 @@
 
 #include "api/api.h"
 #include "api/page.h"
-#include "api/scope.h"
 #include "base/writer.h"
 #include "rating/read.h"
 

@@ -6,7 +6,6 @@
 #include "api/api.h"
 #include "api/example.h"
 #include "api/schema.h"
-#include "api/scope.h"
 #include "bus/command.h"
 #include "bus/policy.h"
 #include "bus/send_fields.h"

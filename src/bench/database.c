@@ -192,3 +192,30 @@ ErrorCode database_settle(BenchDatabase *database, Error *reterr)
     *reterr = error;
     return error.code;
 }
+
+/* ---- holding a transaction open ---- */
+
+ErrorCode hold_begin(const BenchDatabase *database, HoldKind kind, Conn **ret_conn, Error *reterr)
+{
+    scoped(conn_close) Conn *conn = NULL;
+
+    if (kind != HOLD_NOTHING) {
+        TRY(conn_open(database->url, "pawl bench hold", deadline_in_ms(CONNECT_MS), &conn, reterr));
+        TRY(statement_run(conn, "begin isolation level repeatable read", CONNECT_MS, reterr));
+        TRY(statement_run(conn, "set local idle_in_transaction_session_timeout = 0", CONNECT_MS, reterr));
+        TRY(statement_run(conn, "select 1", CONNECT_MS, reterr)); /* takes the snapshot */
+    }
+    if (kind == HOLD_XID)
+        TRY(statement_run(conn, sql_bench_hold_xid, CONNECT_MS, reterr));
+    *ret_conn = take(conn);
+    return OK;
+}
+
+ErrorCode hold_check(Conn *conn, Error *reterr)
+{
+    ErrorCode code = conn ? statement_run(conn, "select 1", CONNECT_MS, reterr) : OK;
+
+    if (code != OK)
+        error_prefix(reterr, "the transaction was not held until the end");
+    return code;
+}

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "pg/conn.h"
 #include "pg/pool.h"
 
 #define DATABASE_NAME_SIZE 64
@@ -37,5 +38,18 @@ must_check ErrorCode database_open(const BenchDatabaseOptions *options, Arena *a
 must_check ErrorCode database_close(BenchDatabase *database, Error *reterr);
 /* Vacuum and, where the role may, checkpoint: so that the preparation does not disturb the measurement. */
 must_check ErrorCode database_settle(BenchDatabase *database, Error *reterr);
+
+/* ---- another connection that holds a transaction open, so that vacuum cannot remove rows that were deleted since ---- */
+
+typedef enum {
+    HOLD_NOTHING,
+    HOLD_SNAPSHOT, /* repeatable read: an old snapshot */
+    HOLD_XID,      /* the same with a transaction id, as one that has written */
+} HoldKind;
+
+/* *ret_conn is NULL for HOLD_NOTHING. conn_close() ends it. */
+must_check ErrorCode hold_begin(const BenchDatabase *database, HoldKind kind, Conn **ret_conn, Error *reterr);
+/* Is it still open? The server may have ended it; the measurement is void then. */
+must_check ErrorCode hold_check(Conn *conn, Error *reterr);
 
 #endif

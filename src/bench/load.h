@@ -1,5 +1,5 @@
 /*
- * load.h - sends commands from several threads at the same time.
+ * load.h - sends commands: from several threads as fast as they can, or from one at a fixed rate, handled or not.
  */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include "bench/bench.h"
+#include "bench/stopwatch.h"
 #include "bus/send.h"
+#include "bus/waker.h"
 
 typedef struct {
     BenchDatabase *database;
@@ -21,5 +23,23 @@ typedef struct {
 SendItem load_item(const char *payload);
 /* Returns when all are sent; *ret_us: how long it took. */
 must_check ErrorCode load_send(Bench *bench, const Load *load, int64_t *ret_us, Error *reterr);
+
+/* What is due is sent a hundred times a second. */
+typedef struct PacedLoad PacedLoad;
+struct PacedLoad {
+    Bench         *bench;
+    BenchDatabase *database;
+    Waker         *waker;
+    int64_t        rate; /* a second */
+    int64_t        ms;   /* how long */
+    int64_t        sent;
+    /* Called when this much time has passed, again and again; 0: never. */
+    int64_t window_ms;
+    void (*window)(PacedLoad *paced_load, int64_t elapsed_us);
+    void *context; /* of window() */
+};
+
+/* Returns when the last one is sent. */
+must_check ErrorCode paced_load_run(PacedLoad *paced_load, Error *reterr);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "base/sync.h"
 #include "base/text.h"
-#include "bench/alternate.h"
 #include "bench/bench.h"
+#include "bench/measure.h"
 #include "bench/size.h"
 #include "bench/worker_thread.h"
 #include "bot/update.h"

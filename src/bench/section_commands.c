@@ -2,9 +2,9 @@
  * section_commands.c - how many commands a second, and what they weigh: in batches, one at a time, beside many delayed ones,
  * by several processes.
  */
-#include "bench/alternate.h"
 #include "bench/bench.h"
 #include "bench/load.h"
+#include "bench/measure.h"
 #include "bench/size.h"
 #include "bench/worker_process.h"
 #include "bench/worker_thread.h"

@@ -3,9 +3,8 @@
  * holds a transaction open.
  */
 #include "bench/bench.h"
-#include "bench/hold.h"
+#include "bench/database.h"
 #include "bench/load.h"
-#include "bench/paced_load.h"
 #include "bench/probe.h"
 #include "bench/worker_thread.h"
 

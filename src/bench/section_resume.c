@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "bench/alternate.h"
 #include "bench/bench.h"
 #include "bench/load.h"
+#include "bench/measure.h"
 #include "bench/step_body.h"
 #include "bench/worker_thread.h"
 #include "bus/waker.h"

@@ -2,12 +2,11 @@
  * section_steps.c - processes of three steps: how many a second, started before or one at a time by each client, what a step weighs, claims
  * beside many that wait, and the cost of counting by domain.
  */
-#include "bench/alternate.h"
 #include "bench/bench.h"
 #include "bench/load.h"
+#include "bench/measure.h"
 #include "bench/size.h"
 #include "bench/step_body.h"
-#include "bench/threads.h"
 #include "bench/worker_thread.h"
 #include "bus/settle.h"
 #include "bus/waker.h"

@@ -7,12 +7,11 @@
 
 #include "base/sync.h"
 #include "base/uuid.h"
-#include "bench/alternate.h"
 #include "bench/bench.h"
+#include "bench/database.h"
 #include "bench/histogram.h"
-#include "bench/hold.h"
+#include "bench/measure.h"
 #include "bench/size.h"
-#include "bench/threads.h"
 #include "wallet/ledger.h"
 #include "wallet/verify.h"
 

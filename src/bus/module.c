@@ -4,7 +4,6 @@
 #include "base/module.h"
 
 #include "bus/metric.h"
-#include "bus/worker_metric.h"
 
 BusMetrics bus_metrics = {BUS_METRICS(METRIC_INIT)};
 

@@ -7,10 +7,10 @@
 #define BUS_WORKER_INTERNAL_H
 
 #include "base/sync.h"
+#include "bus/metric.h"
 #include "bus/requeuer.h"
 #include "bus/waker.h"
 #include "bus/worker.h"
-#include "bus/worker_metric.h"
 
 /* Commands are claimed ahead, as many again as there are threads, only while handlers take less than this on average. */
 #define AHEAD_US_MAX INT64_C(100000)

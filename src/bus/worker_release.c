@@ -4,12 +4,12 @@
  * Until the database has confirmed it they are held like any other: their leases are extended, and no handler takes them.
  */
 #include "base/log.h"
-#include "bus/release.h"
+#include "bus/claim.h"
 #include "bus/worker_internal.h"
 
 #define CALL_MS        10000
 #define AGAIN_MS       500
-#define EXECUTIONS_MAX  (2 * WORKER_CONCURRENCY_MAX + 1)
+#define EXECUTIONS_MAX (2 * WORKER_CONCURRENCY_MAX + 1)
 #define PAUSE_MS       1000
 #define PAUSE_MAX      30000
 

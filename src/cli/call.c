@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/moment.h"
 #include "base/text.h"
 #include "base/uuid.h"
 #include "bus/send.h"
@@ -74,6 +76,24 @@ ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms,
     if (!text || setting_duration(text, ret_ms, &why) == OK)
         return OK;
     return fail(reterr, ERR_USAGE, "%s %s", flag, why.text);
+}
+
+ErrorCode call_moment(const Call *call, const char *flag, int64_t *ret_micros, Error *reterr)
+{
+    const char *text   = call_flag(call, flag);
+    int64_t     now_us = clock_wall().us, ago_ms;
+
+    *ret_micros = 0;
+    if (!text || (moment_parse(text, MOMENT_LENIENT, ret_micros) && *ret_micros > 0))
+        return OK;
+    if (setting_duration(text, &ago_ms, NULL) != OK || ago_ms >= now_us / 1000)
+        return fail(
+            reterr, ERR_USAGE,
+            "%s must be a day or moment such as 2026-11-15 or 2026-11-15T10:30:00Z, or how long ago, such as 15m "
+            "or 2d, got \"%.60s\"",
+            flag, text);
+    *ret_micros = now_us - ago_ms * 1000;
+    return OK;
 }
 
 ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr)

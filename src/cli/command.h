@@ -60,6 +60,9 @@ must_check ErrorCode call_number(const char *what, const char *text, int64_t min
 /* A duration given as a flag; ERR_USAGE names it. */
 must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms, int64_t *ret_ms,
                                    Error *reterr);
+/* A moment given as a flag: a day or a time (MOMENT_LENIENT of base/moment.h), or how long ago (15m, 2d), in microseconds
+ * since 1970; 0: not given. ERR_USAGE names the flag. */
+must_check ErrorCode call_moment(const Call *call, const char *flag, int64_t *ret_micros, Error *reterr);
 
 /* A UUID given as a flag, in its usual form; NULL when it was not given. ERR_USAGE names it. */
 must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr);

@@ -9,8 +9,8 @@
 #include "cli/command.h"
 #include "cli/decision.h"
 #include "cli/print.h"
-#include "cli/process_name.h"
-#include "cli/process_timeline.h"
+#include "cli/process_bulk.h"
+#include "cli/timeline.h"
 #include "process/process_fields.h"
 
 #define PAGE_ROWS 100

@@ -11,7 +11,6 @@
 #include "cli/decision.h"
 #include "cli/print.h"
 #include "cli/process_bulk.h"
-#include "cli/process_name.h"
 #include "process/process_fields.h"
 
 static ErrorCode decide_one(Call *call, App *app, const ProcessDecision *decision, Error *reterr)

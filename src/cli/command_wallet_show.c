@@ -7,9 +7,8 @@
 #include "base/uuid.h"
 #include "base/writer.h"
 #include "cli/command.h"
-#include "cli/moment.h"
 #include "cli/print.h"
-#include "cli/receipt.h"
+#include "cli/timeline.h"
 #include "wallet/entry.h"
 
 static const char *asset_of(const Call *call)

@@ -7,9 +7,8 @@
 
 #include "base/writer.h"
 #include "cli/command.h"
-#include "cli/moment.h"
 #include "cli/print.h"
-#include "wallet/statement.h"
+#include "wallet/entry.h"
 
 #define PAGE_ENTRIES   1000
 #define PAGE_BYTES_MAX (ARENA_BYTES_DEFAULT * 4) /* a thousand entries with the largest metadata */

@@ -395,3 +395,20 @@ ErrorCode findings_verdict(const Findings *findings, Error *reterr)
     return fail(reterr, ERR_CONFLICT, "%d%s row%s inconsistent", findings->count, findings->more ? " or more" : "",
                 findings->count == 1 && !findings->more ? " is" : "s are");
 }
+
+/* ---- moments ---- */
+
+const char *moment_text(Arena *arena, int64_t micros)
+{
+    char text[WALL_TEXT_SIZE];
+
+    if (!micros)
+        return NULL;
+    wall_text_us((Wall){micros}, text);
+    return arena_text(arena, text);
+}
+
+const char *moment_short(Arena *arena, const char *iso)
+{
+    return iso ? arena_print(arena, "%.10s %.12sZ", iso, iso + strlen("2026-11-15T")) : NULL;
+}

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/error.h"
 #include "base/finding.h"
 #include "base/text.h"
 #include "base/writer.h"
@@ -84,5 +85,12 @@ bool print_failed(void);
 void findings_print(const Call *call, const Findings *findings);
 /* ERR_CONFLICT with the number of findings, OK if there is none. */
 must_check ErrorCode findings_verdict(const Findings *findings, Error *reterr);
+
+/* ---- moments ---- */
+
+/* As RFC 3339, in the arena, to the microsecond; NULL for 0. */
+const char *moment_text(Arena *arena, int64_t micros);
+/* "2026-11-15T08:51:01.180288Z" as people read it, to the millisecond; NULL for NULL. */
+const char *moment_short(Arena *arena, const char *iso);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * process_bulk.h - one decision about all processes that a filter matches (--all), or their move to a version.
+ * process_bulk.h - the processes that the arguments of a command name: one, or all that a filter matches (--all).
  *
- * They are decided about in chunks, and moved in transactions of some milliseconds, so that signals to them never wait long. Those that other
- * transactions have locked are repeated for a few seconds, then counted and named.
+ * All are decided about in chunks, and moved in transactions of some milliseconds, so that signals to them never wait
+ * long. Those that other transactions have locked are repeated for a few seconds, then counted and named.
  */
 #ifndef CLI_PROCESS_BULK_H
 #define CLI_PROCESS_BULK_H
@@ -25,5 +25,8 @@ typedef struct {
 
 /* status: the only one that the decision is about; NULL: any that has not ended. ERR_CONFLICT: some were refused. ERR_BUSY: some are locked. */
 must_check ErrorCode process_bulk_run(Call *call, const char *status, ProcessBulk *bulk, Error *reterr);
+
+/* One: ID and --domain. ret_id has UUID_TEXT_SIZE bytes; *ret_name borrows it. */
+must_check ErrorCode process_name_read(const Call *call, char *ret_id, ProcessName *ret_name, Error *reterr);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * process_timeline.c - see process_timeline.h.
+ * process_timeline.c - see timeline.h, for processes.
  *
  * Steps, responses and the audit are three lists, each in order of time; they are printed as one. Events that say what a response or a
  * record says are left to these.
  */
-#include "cli/process_timeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include <string.h>
 
 #include "base/reader.h"
-#include "cli/moment.h"
 #include "cli/print.h"
 #include "cli/timeline.h"
 

@@ -1,13 +1,13 @@
 /*
- * receipt.c - see receipt.h.
+ * receipt.c - see timeline.h, for transactions.
  */
-#include "cli/receipt.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/reader.h"
 #include "cli/print.h"
+#include "cli/timeline.h"
 
 typedef struct {
     const char *owner, *asset;

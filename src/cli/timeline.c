@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/reader.h"
-#include "cli/moment.h"
 #include "cli/print.h"
 
 #define EVENT_INDENT 28 /* behind the time */

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/problem.h"
-#include "bus/release.h"
+#include "bus/claim.h"
 #include "pg/migrate.h"
 #include "process/judge.h"
 #include "process/postpone.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bus/command.h"
-#include "bus/release.h"
+#include "bus/claim.h"
 #include "pg/combiner_split.h"
 #include "pg/lock_calls.h"
 #include "pg/tx.h"

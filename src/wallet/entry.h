@@ -6,6 +6,7 @@
 #ifndef WALLET_ENTRY_H
 #define WALLET_ENTRY_H
 
+#include "base/text.h"
 #include "base/writer.h"
 #include "wallet/wallet.h"
 
@@ -60,5 +61,16 @@ const char *cursor_text(Arena *arena, const char *list, const EntryFilter *filte
  * parameter: "cursor" when it is not one of this list and owner, else the one that differs from what it carries. */
 must_check ErrorCode cursor_take(Arena *arena, const char *list, const char *cursor, EntryFilter *filter,
                                  Error *reterr);
+
+/* ---- statements: oldest first, page by page ---- */
+
+/* Up to filter->limit entries after the last one seen. kind plays no part. Balance and version are running ones, also for
+ * @system, whose entries lie in stripes. ERR_NOT_FOUND: there is no such wallet. */
+must_check ErrorCode statement_page(Pool *pool, Deadline deadline, Arena *arena, const EntryFilter *filter,
+                                    Entry **ret_list, int *ret_count, Error *reterr);
+
+/* As a line of CSV, quoted where it must be; the line end is the caller's. */
+#define ENTRY_CSV_HEAD "at,txn_id,kind,amount,balance,held,version,other,metadata"
+void entry_csv_write(Text *text, const Entry *entry);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * locked.c - a small table, in which a new wallet replaces the oldest.
  */
-#include "wallet/locked.h"
+#include "wallet/ledger_internal.h"
 
 #include "base/hash.h"
 

@@ -1,6 +1,7 @@
 /*
  * openapi_test.c - the description is JSON, holds each route, and names what the tables say.
  */
+#include "api/key.h"
 #include "test/harness/test.h"
 
 #include <jansson.h>
@@ -8,7 +9,6 @@
 
 #include "api/openapi.h"
 #include "api/routes.h"
-#include "api/scope.h"
 
 static const char *const methods[] = {
     [HTTP_GET] = "get", [HTTP_POST] = "post", [HTTP_PUT] = "put", [HTTP_DELETE] = "delete"};

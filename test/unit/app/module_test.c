@@ -1,13 +1,13 @@
 /*
  * module_test.c - the tables of all modules together.
  */
+#include "api/key.h"
 #include "base/module.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/scope.h"
 #include "app/daemon.h"
 #include "base/problem.h"
 #include "bus/reserved_domain.h"

@@ -1,7 +1,7 @@
 /*
  * release_test.c - a claim that did not reach its worker is undone: the attempt does not count, and no other lease changes.
  */
-#include "bus/release.h"
+#include "bus/claim.h"
 
 #include "test/unit/bus/fixture.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/sync.h"
-#include "bus/release.h"
+#include "bus/claim.h"
 #include "bus/send.h"
 #include "pg/migrate.h"
 #include "process/interpret_internal.h"

@@ -1,7 +1,7 @@
 /*
  * statement_test.c - a statement runs from the oldest, and its balance adds up.
  */
-#include "wallet/statement.h"
+#include "wallet/entry.h"
 
 #include "test/unit/wallet/fixture.h"
 

@@ -1,0 +1,81 @@
+/*
+ * api.c - what handlers share: the body of a request, its client, and the send of one command.
+ */
+#include "api/api.h"
+
+#include <string.h>
+
+#include "base/reader.h"
+#include "http/suspend.h"
+
+/* ---- the body ---- */
+
+ErrorCode api_body_read(Request *request, const FieldTable *table, void *ret_struct, Error *reterr)
+{
+    size_t      size;
+    const char *body = request_body(request, &size);
+
+    return reader_object(body, size, table, request_arena(request), ret_struct, reterr);
+}
+
+ErrorCode api_body_read_if_any(Request *request, const FieldTable *table, void *ret_struct, Error *reterr)
+{
+    size_t size;
+
+    (void)request_body(request, &size);
+    if (size > 0)
+        return api_body_read(request, table, ret_struct, reterr);
+    return reader_object("{}", 2, table, request_arena(request), ret_struct, reterr);
+}
+
+const FieldTable api_empty_body = {.noun = "request"};
+
+ErrorCode api_nothing_take(Request *request, Error *reterr)
+{
+    char nothing;
+
+    return api_body_read_if_any(request, &api_empty_body, &nothing, reterr);
+}
+
+/* ---- the client ---- */
+
+/* No key may have the name of the admin's token: key_create() refuses it. */
+const char *api_actor(Request *request, const char *said)
+{
+    const char *principal = request_principal(request);
+
+    if (!said || !said[0])
+        return principal;
+    return strcmp(principal, KEY_NAME_ADMIN) == 0 ? said
+                                                  : arena_print(request_arena(request), "%s (%s)", principal, said);
+}
+
+ErrorCode api_treasury_check(const Request *request, Error *reterr)
+{
+    if (request_scopes(request) & SCOPE_TREASURY)
+        return OK;
+    return fail(reterr, ERR_DENIED, "the token must have the scope treasury to create money or set a floor");
+}
+
+/* ---- one command: the request is suspended until the combiner of the sender has committed it ---- */
+
+void api_item_submit(Api *api, Request *request, SendItem *item, RouteHandler *on_resume)
+{
+    item->on_done = request_resume;
+    item->context = request;
+    request_suspend(request, &(Suspend){.on_resume = on_resume}, item);
+    sender_submit(api->sender, request_deadline(request), item);
+}
+
+ErrorCode api_item_sent(Api *api, const SendItem *item, Response *response, Error *reterr)
+{
+    if (item->code != OK) {
+        *reterr = item->error;
+        return item->code;
+    }
+    waker_notify_sent(api->waker, item);
+    response->status = 201;
+    if (!item->is_new)
+        api_replayed_set(response);
+    return OK;
+}
