@@ -366,7 +366,6 @@ WAKES_LATER = {
     "process/move": "has the column `domains`",
     "process/orphans": "cancels what a step sent that is not wanted",
     "telegram/put": "the bot knows the domain: bot/update.c",
-    "wallet/expire": "events of holds that end",
     "wallet/post": "events of postings",
     "wallet/post_transfer": "the same",
 }

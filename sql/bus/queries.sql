@@ -111,12 +111,6 @@ select pawl.command_show($1, $2)::text as value
 select id, operation_type, operation_key, operation_data, lease
 from pawl.dead_letter_claim($1, $2, $3, $4)
 
--- name: dead_letter_count
--- How many are unresolved: one bigint, from the index of open letters.
-select count(*)
-from pawl.failed_operations
-where status <> 'resolved'
-
 -- name: dead_letter_delete
 -- $1 id bigint. One bigint: how many were deleted.
 select count(*)

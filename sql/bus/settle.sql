@@ -321,18 +321,7 @@ begin
 end
 $$;
 
--- The same, waiting for leases that are locked.
-create or replace function pawl.settle_named (
-  p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[], p_errors text[], p_delays_ms bigint[],
-  p_domains text[], p_command_ids uuid[])
-  returns table (ord integer, settled boolean, again boolean, status text)
-  language sql security definer set search_path = pawl, pg_temp
-as $$
-  select s.ord, s.settled, s.again, s.status
-  from pawl.settle_items(false, p_ids, p_tokens, p_outcomes, p_results, p_errors, p_delays_ms, p_domains, p_command_ids) s
-$$;
-
--- The same for callers that know commands by their numbers only.
+-- The same for callers that know commands by their numbers only, waiting for leases that are locked.
 create or replace function pawl.settle (
   p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[] default null, p_errors text[] default null,
   p_delays_ms bigint[] default null)

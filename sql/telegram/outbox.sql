@@ -70,30 +70,17 @@ begin
 end
 $$;
 
--- How many answers to button presses may still be queued: 200 may wait, whatever waits besides them.
-create or replace function pawl.telegram_answers_left (p_domain_id integer)
+-- How many messages of a priority may still be queued: p_most may wait, whatever waits besides them. 200 answers to button presses (9); 1,000
+-- confirmations (6), so no mailing of an application and no flood of reads keeps a match from being registered.
+create or replace function pawl.telegram_priority_left (p_domain_id integer, p_priority integer, p_most integer)
   returns integer
   language plpgsql stable set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
 begin
-  return 200 -
-    (select count(*) from (select from pawl.ready r where r.domain_id = p_domain_id and r.priority = 9 limit 200) q) -
-    (select count(*) from (select from pawl.delayed d where d.domain_id = p_domain_id and d.priority = 9 limit 200) q);
-end
-$$;
-
--- How many confirmations may still be queued: 1,000 may wait, other messages not counted. So no mailing of an application
--- and no flood of reads keeps a match from being registered.
-create or replace function pawl.telegram_confirmations_left (p_domain_id integer)
-  returns integer
-  language plpgsql stable set search_path = pawl, pg_temp
-  set plan = keyed_cached
-as $$
-begin
-  return 1000 -
-    (select count(*) from (select from pawl.ready r where r.domain_id = p_domain_id and r.priority = 6 limit 1000) q) -
-    (select count(*) from (select from pawl.delayed d where d.domain_id = p_domain_id and d.priority = 6 limit 1000) q);
+  return p_most -
+    (select count(*) from (select from pawl.ready r where r.domain_id = p_domain_id and r.priority = p_priority limit p_most) q) -
+    (select count(*) from (select from pawl.delayed d where d.domain_id = p_domain_id and d.priority = p_priority limit p_most) q);
 end
 $$;
 
@@ -107,8 +94,8 @@ as $$
 $$;
 
 -- Queue messages. p_chats: 0 for an answer to a button press, which has no place in a chat, is first in the queue and has one attempt.
--- p_capacity: how many may be queued, answers and confirmations not counted; of each class and chat no more than its share, of answers no
--- more than pawl.telegram_answers_left, of confirmations no more than pawl.telegram_confirmations_left. A list with a notice for a chat (class 5) has its other messages to that chat refused while ten wait, edits
+-- p_capacity: how many may be queued, answers and confirmations not counted; of each class and chat no more than its share, of answers and
+-- confirmations no more than pawl.telegram_priority_left. A list with a notice for a chat (class 5) has its other messages to that chat refused while ten wait, edits
 -- and confirmations excepted, and the notice is queued then, and only then. A file has four attempts, so that one that the
 -- server cannot take does not hold up its chat; it is stored apart from its message, until that has ended. Returns how many were refused: the last ones, the last ones of a chat, and the last
 -- answers. Confirmations are never refused in part: TG002.
@@ -139,10 +126,10 @@ begin
       using errcode = 'TG001';
   end if;
   if 0 = any (p_chats) then
-    v_answers := pawl.telegram_answers_left(v_domain);
+    v_answers := pawl.telegram_priority_left(v_domain, 9, 200);
   end if;
   if exists (select from unnest(p_payloads) u (payload) where u.payload->'first' = 'true') then
-    v_confirmations := pawl.telegram_confirmations_left(v_domain);
+    v_confirmations := pawl.telegram_priority_left(v_domain, 6, 1000);
   end if;
   with item as materialized (
     select u.*, n.chat_now, n.class, pawl.telegram_key(n.chat_now, n.class) as key,

@@ -95,14 +95,6 @@ as $$
   select e.released from wallet.expire_from(p_limit, null) e
 $$;
 
--- When the next hold is due; null: none has a time.
-create or replace function wallet.expire_next ()
-  returns timestamptz
-  language sql stable security definer set search_path = wallet, pg_temp
-as $$
-  select h.expires_at from wallet.hold h where h.status = 'OPEN' and h.expires_at is not null order by h.expires_at limit 1
-$$;
-
 -- The domain of the bus that gets a command for each transaction in an asset; null: none.
 create or replace function wallet.emit_to (p_asset text, p_domain text)
   returns void

@@ -16,10 +16,6 @@ select e.number, e.version, e.txn_id, e.kind, e.amount, e.balance, e.held, e.oth
 from wallet.entries($1::text, $2::text, $3::integer, $4::bigint, $5::text, $6::text::timestamptz,
                     $7::text::timestamptz) e
 
--- name: expire
--- Release holds whose time is over; how many. $1 limit
-select wallet.expire($1::integer)::bigint as value
-
 -- name: get
 -- The present state of wallets; a row for each that exists. $1 owners, $2 assets or null
 select l.ord, l.owner, l.asset, l.balance, l.held, l.available, l.floor, l.version, l.frozen, l.metadata,

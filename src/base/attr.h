@@ -10,7 +10,6 @@
 
 #define must_check                  __attribute__((warn_unused_result))
 #define printf_like(format, values) __attribute__((__format__(printf, format, values)))
-#define maybe_unused                __attribute__((__unused__))
 
 /* scoped(PQclear) PGresult *r = NULL;  frees r on every way out of the block. */
 #define scoped(fn) __attribute__((cleanup(fn##_p), unused))

@@ -78,8 +78,6 @@ Combiner            *update_combiner_new(UpdateHandler *handler);
  * skipped. Edits are no closer than the pace of a group.
  */
 void update_progress_init(BotUpdate *update);
-/* A GameProgress; context: the BotUpdate. Later calls edit the message. */
-void update_progress_show(void *context, const char *html);
 
 /*
  * Matches and undos that wait because the database failed have a dead letter (sql/bot/letter.sql): it shows operators

@@ -22,19 +22,6 @@ static void key_of_message(const BotUpdate *update, char *ret_key)
     snprintf(ret_key, KEY_BYTES, "update:%s:progress", update->job->command->command_id);
 }
 
-void update_progress_init(BotUpdate *update)
-{
-    UpdateProgress *progress = &update->progress;
-    char            key[KEY_BYTES];
-
-    key_of_message(update, key);
-    telegram_outbox_id(update->handler->options.outbox, key, 0, progress->message_id);
-    progress->is_shown             = update->job->command->attempt > 1; /* an earlier attempt may have shown some */
-    progress->next                 = clock_mono();
-    update->input.progress         = update_progress_show;
-    update->input.progress_context = update;
-}
-
 static ErrorCode queue_body(Tx *tx, void *context, Error *reterr)
 {
     const Queueing *queueing = context;
@@ -61,7 +48,8 @@ static ErrorCode message_queue(const BotUpdate *update, const char *key, const T
     return code;
 }
 
-void update_progress_show(void *context, const char *html)
+/* A GameProgress; context: the BotUpdate. Later calls edit the message. */
+static void message_show(void *context, const char *html)
 {
     BotUpdate            *update   = context;
     UpdateProgress       *progress = &update->progress;
@@ -94,4 +82,17 @@ void update_progress_show(void *context, const char *html)
     progress->is_shown = true;
     telegram_domain_outbox(update->bot_id, domain);
     waker_notify(update->handler->options.waker, domain);
+}
+
+void update_progress_init(BotUpdate *update)
+{
+    UpdateProgress *progress = &update->progress;
+    char            key[KEY_BYTES];
+
+    key_of_message(update, key);
+    telegram_outbox_id(update->handler->options.outbox, key, 0, progress->message_id);
+    progress->is_shown             = update->job->command->attempt > 1; /* an earlier attempt may have shown some */
+    progress->next                 = clock_mono();
+    update->input.progress         = message_show;
+    update->input.progress_context = update;
 }

@@ -135,18 +135,6 @@ ErrorCode dead_letter_find(Pool *pool, Deadline deadline, Arena *arena, int64_t 
                      reterr);
 }
 
-ErrorCode dead_letter_count(Pool *pool, Deadline deadline, int64_t *ret_count, Error *reterr)
-{
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
-    TxOptions options = {.name = "dead_letter_count", .deadline = deadline, .arena = arena, .read_only = true};
-    int64_t   count;
-
-    TRY(db_call(pool, &options, sql_bus_dead_letter_count, DB_NONE, &db_i64_shape, &count, reterr));
-    metric_set(&bus_metrics.dead_letters, count);
-    *ret_count = count;
-    return OK;
-}
-
 /* ---- by hand ---- */
 
 typedef struct {

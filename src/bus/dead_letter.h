@@ -106,8 +106,6 @@ must_check ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int lock_
 must_check ErrorCode dead_letter_next(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_ms, Error *reterr);
 must_check ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_tried,
                                       Error *reterr);
-/* pending + retrying + failed, for the metric and the alert. */
-must_check ErrorCode dead_letter_count(Pool *pool, Deadline deadline, int64_t *ret_count, Error *reterr);
 
 /* The object of one letter, the same for HTTP and the command line. */
 void dead_letter_write(Writer *writer, const DeadLetter *letter);

@@ -17,11 +17,10 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define ITEM_BYTES     1024
-#define SETTLE_ARGS    9
-#define BUSY_MS        1000 /* how long settle_each() tries again what another transaction holds */
-#define BUSY_PAUSE_MS  50
-#define WAKE_NAME_SIZE 64 /* of a domain */
+#define ITEM_BYTES    1024
+#define SETTLE_ARGS   9
+#define BUSY_MS       1000 /* how long settle_each() tries again what another transaction holds */
+#define BUSY_PAUSE_MS 50
 
 #define X(outcome, name) [outcome] = name,
 const char *const outcome_names[OUTCOME_COUNT + 1] = {OUTCOMES(X)};

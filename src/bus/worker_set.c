@@ -226,6 +226,13 @@ static void *entry_run(void *context)
     return NULL;
 }
 
+/* Notifications do not wake them any more. */
+static void set_unlisten(WorkerSet *set)
+{
+    for (Entry *entry = set->first; entry && set->start.listen; entry = entry->next)
+        worker_unlisten(entry->worker, set->start.listen);
+}
+
 ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *reterr)
 {
     set->start = *start;
@@ -242,7 +249,7 @@ ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *r
         mutex_lock(&set->mutex);
         set->running--;
         mutex_unlock(&set->mutex);
-        worker_set_unlisten(set);
+        set_unlisten(set);
         worker_set_stop(set, deadline_in_ms(0));
         (void)worker_set_wait(set, deadline_never());
         return fail(reterr, ERR_INTERNAL, "cannot start the thread \"worker\": %s", strerrordesc_np(error));
@@ -254,12 +261,6 @@ void worker_set_types(WorkerSet *set, const char *const *types)
 {
     for (Entry *entry = set->first; entry; entry = entry->next)
         worker_types_set(entry->worker, types);
-}
-
-void worker_set_unlisten(WorkerSet *set)
-{
-    for (Entry *entry = set->first; entry && set->start.listen; entry = entry->next)
-        worker_unlisten(entry->worker, set->start.listen);
 }
 
 void worker_set_stop(WorkerSet *set, Deadline deadline)

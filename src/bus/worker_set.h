@@ -35,7 +35,7 @@ typedef struct {
 typedef struct WorkerSet WorkerSet;
 
 typedef struct {
-    Listen *listen;                /* wakes them; must be freed before the set, or else worker_set_unlisten() called */
+    Listen *listen;                /* wakes them; must be freed before the set */
     int     restart_ms;            /* run a worker that failed again after this time; 0: it ends */
     void (*on_end)(void *context); /* the last one has ended; called from its thread. NULL: nothing */
     void *context;
@@ -57,8 +57,6 @@ must_check ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadli
 must_check ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *reterr);
 /* All of them claim these types from now on; NULL: all. What they hold goes on. */
 void worker_set_types(WorkerSet *set, const char *const *types);
-/* Notifications do not wake them any more. */
-void worker_set_unlisten(WorkerSet *set);
 /* No more claims; handlers get until the deadline, then are stopped. Does not wait. */
 void worker_set_stop(WorkerSet *set, Deadline deadline);
 /* false: some still run. */

@@ -15,7 +15,6 @@
 
 #define ELO_MIN        0
 #define ELO_MAX        10000
-#define ELO_START      1500
 #define ELO_K          32
 #define ELO_K_MAX      400
 #define ELO_FACTOR_MAX 3.0 /* for the margin */

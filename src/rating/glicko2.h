@@ -13,12 +13,11 @@
 #ifndef RATING_GLICKO2_H
 #define RATING_GLICKO2_H
 
-#define GLICKO2_RATING     1500.0
-#define GLICKO2_DEVIATION  350.0
-#define GLICKO2_VOLATILITY 0.06
-#define GLICKO2_TAU        0.5
-#define GLICKO2_TOLERANCE  1e-6
-#define GLICKO2_STEPS_MAX  100
+#define GLICKO2_RATING    1500.0
+#define GLICKO2_DEVIATION 350.0
+#define GLICKO2_TAU       0.5
+#define GLICKO2_TOLERANCE 1e-6
+#define GLICKO2_STEPS_MAX 100
 
 typedef struct {
     double rating, deviation, volatility;

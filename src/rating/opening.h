@@ -10,8 +10,6 @@
 #include "rating/group.h"
 #include "rating/player.h"
 
-#define OPENING_ASKED_MAX 64
-
 typedef struct {
     int64_t           chat_id;
     const char       *title;    /* NULL: unknown */

@@ -29,7 +29,6 @@
 #include "telegram/outgoing.h"
 
 #define TELEGRAM_DOMAIN_SIZE 64
-#define TELEGRAM_OUTBOX_MAX  1000
 #define TELEGRAM_OUTBOX_FULL "TG002" /* SQLSTATE: no place for a message that is first */
 #define TELEGRAM_ATTEMPTS \
     20 /* of a message that the server may have got; a 429 or an unreachable server uses up none */

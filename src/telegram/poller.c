@@ -94,8 +94,8 @@ static void lease_release(TelegramPoller *poller)
     Error     error   = {0};
     char     *none;
 
-    if (db_call(poller->options.intake.pool, &options, sql_telegram_lease_release,
-                DB_ARGS(db_uuid(poller->holder)), &db_text_shape, &none, &error) != OK)
+    if (db_call(poller->options.intake.pool, &options, sql_telegram_lease_release, DB_ARGS(db_uuid(poller->holder)),
+                &db_text_shape, &none, &error) != OK)
         log_error(LOG_WARN, "telegram", "cannot release the bot's lease; it will expire", &error);
 }
 
@@ -110,14 +110,8 @@ void poller_step_back(TelegramPoller *poller)
 
 /* ---- another program with the token ---- */
 
-void poller_conflict(TelegramPoller *poller)
-{
-    metric_add(&telegram_metrics.conflicts, 1);
-    poller->conflicts[poller->conflicts_count++ % POLLER_CONFLICTS_MAX] = clock_mono();
-    poller_conflicts_show(poller);
-}
-
-void poller_conflicts_show(TelegramPoller *poller)
+/* Set the metric: how many there were lately. */
+static void conflicts_show(TelegramPoller *poller)
 {
     int  known  = poller->conflicts_count < POLLER_CONFLICTS_MAX ? poller->conflicts_count : POLLER_CONFLICTS_MAX;
     int  recent = 0;
@@ -126,6 +120,13 @@ void poller_conflicts_show(TelegramPoller *poller)
     for (int i = 0; i < known; i++)
         recent += mono_ms_between(poller->conflicts[i], now) < POLLER_CONFLICTS_MS;
     metric_set(&telegram_metrics.conflicts_recent, recent);
+}
+
+void poller_conflict(TelegramPoller *poller)
+{
+    metric_add(&telegram_metrics.conflicts, 1);
+    poller->conflicts[poller->conflicts_count++ % POLLER_CONFLICTS_MAX] = clock_mono();
+    conflicts_show(poller);
 }
 
 /* ---- threads ---- */
@@ -200,7 +201,7 @@ static void *loop_run(void *context)
         int term = term_wait(poller);
 
         if (term == 0) {
-            poller_conflicts_show(poller);
+            conflicts_show(poller);
             continue;
         }
         if (term != poller->term_ready) {
@@ -211,7 +212,7 @@ static void *loop_run(void *context)
             poller->is_started  = false;
             poller->term_ready  = term;
         }
-        poller_conflicts_show(poller);
+        conflicts_show(poller);
         poller_term_start(poller);
         poller_prune(poller);
         if (poller->options.is_webhook)

@@ -49,8 +49,6 @@ void poller_term_start(TelegramPoller *poller);
 void poller_poll(TelegramPoller *poller);
 /* Another program polls with the same token: remember it. */
 void poller_conflict(TelegramPoller *poller);
-/* Say how many conflicts there were lately. */
-void poller_conflicts_show(TelegramPoller *poller);
 /* Rows that are too old. */
 void poller_prune(TelegramPoller *poller);
 

@@ -170,19 +170,20 @@ static ErrorCode open_check(const WalletNew *wallet, Error *reterr)
 /* lock_ms: text, NULL for as long as it takes. */
 ErrorCode wallet_open(Pool *pool, Deadline deadline, WalletLock lock, Arena *arena, WalletNew *wallet, Error *reterr)
 {
-    const char *asset   = wallet->asset ? wallet->asset : WALLET_ASSET_DEFAULT;
-    TxOptions   options = {.name = "wallet_open", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = lock};
-    Error       error   = {0};
-    Opened      opened;
-    ErrorCode   code;
+    const char *asset = wallet->asset ? wallet->asset : WALLET_ASSET_DEFAULT;
+    TxOptions options = {.name = "wallet_open", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = lock};
+    Error     error   = {0};
+    Opened    opened;
+    ErrorCode code;
 
     assert(lock != WALLET_LOCK_SKIP);
     TRY(open_check(wallet, reterr));
-    code = db_call(pool, &options, sql_wallet_open,
-                   DB_ARGS(db_text(wallet->owner), db_text(asset),
-                           wallet->floor || wallet->has_floor ? db_i64(wallet->floor) : db_null(),
-                           db_jsonb(wallet->metadata), db_uuid(wallet->txn_id), lock ? db_i32(WALLET_LOCK_MS) : db_null()),
-                   &opened_shape, &opened, &error);
+    code =
+        db_call(pool, &options, sql_wallet_open,
+                DB_ARGS(db_text(wallet->owner), db_text(asset),
+                        wallet->floor || wallet->has_floor ? db_i64(wallet->floor) : db_null(),
+                        db_jsonb(wallet->metadata), db_uuid(wallet->txn_id), lock ? db_i32(WALLET_LOCK_MS) : db_null()),
+                &opened_shape, &opened, &error);
     if (code == ERR_CONFLICT)
         return fail(reterr, ERR_KEY_REUSED, "txn_id %s was used before for another operation", wallet->txn_id);
     if (code != OK) {
@@ -325,27 +326,16 @@ void wallet_time_text(int64_t micros, char *ret_text)
 
 /* ---- on the clock ---- */
 
-/* Done twice it finds nothing left to do, so a lost answer is simply asked again. */
-static ErrorCode chunk(Pool *pool, Deadline deadline, const char *name, const char *sql, int limit, int *ret_count,
-                       Error *reterr)
-{
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
-    TxOptions                 options = {.name = name, .deadline = deadline, .arena = arena, .keyed = true};
-    int64_t                   done;
-
-    TRY(db_call(pool, &options, sql, DB_ARGS(db_i32(limit)), &db_i64_shape, &done, reterr));
-    *ret_count = (int)done;
-    return OK;
-}
-
-ErrorCode wallet_expire(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr)
-{
-    return chunk(pool, deadline, "wallet_expire", sql_wallet_expire, limit, ret_count, reterr);
-}
-
 ErrorCode wallet_seal(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr)
 {
-    return chunk(pool, deadline, "wallet_seal", sql_wallet_seal, limit, ret_count, reterr);
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = "wallet_seal", .deadline = deadline, .arena = arena, .keyed = true};
+    int64_t                   done;
+
+    /* Done twice it finds nothing left to do, so a lost response is simply asked for again. */
+    TRY(db_call(pool, &options, sql_wallet_seal, DB_ARGS(db_i32(limit)), &db_i64_shape, &done, reterr));
+    *ret_count = (int)done;
+    return OK;
 }
 
 /* ---- a new wallet as JSON ---- */

@@ -114,8 +114,6 @@ void wallet_time_text(int64_t micros, char *ret_text);
 
 /* ---- on the clock ---- */
 
-/* One chunk of holds whose time is over; how many were released by this call. */
-must_check ErrorCode wallet_expire(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
 /* One chunk of transactions that can no longer change; how many were sealed. */
 must_check ErrorCode wallet_seal(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
 

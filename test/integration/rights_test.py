@@ -53,7 +53,6 @@ pawl.report_progress     worker
 pawl.release             worker
 pawl.postpone            worker
 pawl.settle              worker
-pawl.settle_named        worker
 pawl.settle_items        handler
 pawl.requeue_due          worker monitor
 pawl.attached_is_due      worker monitor
@@ -181,7 +180,6 @@ wallet.post              poster
 wallet.post_transfer     poster
 wallet.treasury          treasurer
 wallet.emit_to           admin
-wallet.expire_next       reader
 wallet.clock_ahead       reader
 wallet.expire            monitor
 wallet.expire_from       monitor

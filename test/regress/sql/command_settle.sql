@@ -77,8 +77,8 @@ select count(*) as waiting, bool_and(until > pawl.now() + interval '50 s') as la
 select moved from pawl.requeue_due(10, 'epoch', 1000);
 
 -- What is said about a command that does not exist can be found by what the caller knew of it.
-select * from pawl.settle_named('{0}', '{7}', '{complete}', null, null, null, '{till}', '{00000000-0000-4000-8000-0000000000ff}');
-select * from pawl.settle_named('{0}', '{7}', '{fail}', null, null, null, '{nowhere}', '{00000000-0000-4000-8000-0000000000fe}');
+select * from pawl.settle_items(false, '{0}', '{7}', '{complete}', null, null, null, '{till}', '{00000000-0000-4000-8000-0000000000ff}');
+select * from pawl.settle_items(false, '{0}', '{7}', '{fail}', null, null, null, '{nowhere}', '{00000000-0000-4000-8000-0000000000fe}');
 select * from pawl.settle('{4711}', '{7}', '{reject}');
 select a.id, d.name, a.command_id, a.event, a.details
 from pawl.audit a left join pawl.domain d on d.id = a.domain_id

@@ -46,7 +46,6 @@ table unequal;
 select refusal, held from wallet.post(array['hold', 'hold', 'hold'], array[k(50), k(51), k(52)], array['ann', 'ann', 'ann'], array[10, 20, 30],
   p_requests => array['{"expires_in_s": 60}', '{"expires_in_s": 60}', '{"expires_in_s": 120}']::jsonb[]);
 select wallet.expire() as released;
-select wallet.expire_next();
 update pawl.fake_clock set at = at + interval '59999 ms';
 select wallet.expire() as released;
 select refusal, amount, held from wallet.post(array['capture'], array[k(53)], null, array[4], p_refs => array[k(50)]);
@@ -59,7 +58,6 @@ select ord, refusal, sentence, held from wallet.post(array['freeze', 'capture', 
   p_refs => array[null, k(52), null]);
 update pawl.fake_clock set at = at + interval '1 min';
 select wallet.expire() as released;
-select wallet.expire_next();
 select refusal, held from wallet.post(array['void'], array[k(63)], null, null, p_refs => array[k(40)]);
 table holds;
 table ann;

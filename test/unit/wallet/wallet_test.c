@@ -132,19 +132,14 @@ TEST(wallet_expire_gives_back_what_is_due_and_nothing_else)
         {.kind = WALLET_HOLD, .owner = "ann", .amount = 2, .expires_in_s = 3600},
         {.kind = WALLET_HOLD, .owner = "ann", .amount = 4}
     };
-    int   count;
-    Error error = {0};
 
     ledger_fixture_open(fixture, "ann", 10);
     for (int i = 0; i < 3; i++)
         assert_int_equal(ledger_fixture_post(fixture, &holds[i]), OK);
-    assert_ok(wallet_expire(fixture->pool, soon(), 100, &count, &error));
-    assert_int_equal(count, 0);
+    assert_int_equal(database_get_i64(fixture->db, "select wallet.expire(100)"), 0);
     database_exec(fixture->db, "update wallet.hold set expires_at = expires_at - interval '1 minute'");
-    assert_ok(wallet_expire(fixture->pool, soon(), 100, &count, &error));
-    assert_int_equal(count, 1);
-    assert_ok(wallet_expire(fixture->pool, soon(), 100, &count, &error));
-    assert_int_equal(count, 0);
+    assert_int_equal(database_get_i64(fixture->db, "select wallet.expire(100)"), 1);
+    assert_int_equal(database_get_i64(fixture->db, "select wallet.expire(100)"), 0);
     assert_int_equal(database_get_i64(fixture->db,
                                       "select held from wallet.state s join wallet.wallet w on w.id = s.id where "
                                       "w.owner = 'ann'"),
