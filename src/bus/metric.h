@@ -1,5 +1,5 @@
 /*
- * metric.h - what senders, workers and monitors of the bus count. Workers also count by domain: bus/worker_metric.h.
+ * metric.h - what senders, workers and monitors of the bus count. Workers also count by domain.
  */
 #ifndef BUS_METRIC_H
 #define BUS_METRIC_H

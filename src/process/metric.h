@@ -1,6 +1,6 @@
 /*
  * metric.h - what activations of processes count by domain. Claims, their time and that of whole activations are the worker's
- * (bus/worker_metric.h), under the domain "process:DOMAIN".
+ * (bus/metric.h), under the domain "process:DOMAIN".
  */
 #ifndef PROCESS_METRIC_H
 #define PROCESS_METRIC_H
