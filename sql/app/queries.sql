@@ -180,7 +180,7 @@ left join lateral (
 
 -- name: doctor_waiting
 -- What alerts about shared state are about. One row: queued_s, queued_domain, queued_type, queued_id (the command that
--- has been queued for longest; NULL: none), in_tsq (counted up to 10,000), tsq_domain (of the oldest there),
+-- has been queued for longest; NULL: none), queued_note (why nothing runs this process), in_tsq (counted up to 10,000), tsq_domain (of the oldest there),
 -- letters_open, retention_jump_s, handlers, handlers_failed and rate_limited (pawl.tally_sum).
 --
 -- A command that was never delayed or claimed is queued since it was sent. Of others the time follows from the first
@@ -202,6 +202,7 @@ with queued as (
   limit 1
 )
 select q.seconds as queued_s, q.name as queued_domain, q.type as queued_type, q.command_id::text as queued_id,
+       case when q.name like 'process:%' then pawl.process_type_note(substr(q.name, 9), q.type) end as queued_note,
        (select count(*) from (select from pawl.tsq t order by t.id limit 10000) t) as in_tsq,
        (select n.name from (select t.domain_id from pawl.tsq t order by t.id limit 1) t
         join pawl.domain_name n on n.id = t.domain_id limit 1) as tsq_domain,

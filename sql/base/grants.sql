@@ -114,6 +114,7 @@ as $$
     ('pawl.process_show',       'app'),
     ('pawl.process_bind',       'worker'),
     ('pawl.process_orphans_cancel', 'worker'),
+    ('pawl.process_type_note',  'reader sender'),
     ('pawl.process_define',     'admin'),
     ('pawl.process_retry',      'admin'),
     ('pawl.process_compensate', 'sender'),

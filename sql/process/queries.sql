@@ -60,13 +60,6 @@ limit $5::integer
 -- Waits for the row of the process $1, in the order of all that wait for it, and keeps it until the commit.
 select p.id from pawl.process p where p.id = $1 for update
 
--- name: is_defined
--- Does a file define this type, and if not, in which other domain? $1 domain, $2 type
-select bool_or(d.domain = $1::text) is true as is_defined,
-       min(d.domain) filter (where d.domain <> $1::text) as elsewhere
-from pawl.process_definition d
-where d.type = $2::text
-
 -- name: list
 -- Processes, newest first. $1 domain, $2 type, $3 status, $4 step, $5 text, $6 at least so many ms old, $7 ids below,
 -- $8 limit; null: any. A row without an id is the end of a page that may have another one behind it.
@@ -135,6 +128,10 @@ select pawl.process_show($1, $2)::text
 select s.verdict, nullif(current_setting('pawl.wake', true), '') as wake, s.first,
        array_to_string(s.expected, ' ') as expected, s.domain
 from pawl.signal_one($1::uuid, $2::text, $3::jsonb, $4::text, $5::text, $6::text) s
+
+-- name: type_note
+-- Why nothing runs processes of a type: see pawl.process_type_note. $1 domain, $2 type
+select pawl.process_type_note($1, $2) as value
 
 -- name: types
 -- The types that files define, by domain, in groups of at most 100, which is what one worker claims. By their first

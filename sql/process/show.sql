@@ -176,6 +176,38 @@ begin
 end
 $$;
 
+-- Why no pod claims the processes of this type, as a sentence. Null: a file defines the type in this domain, or a program has begun one of its
+-- ten oldest processes, so that it is code.
+create or replace function pawl.process_type_note (p_domain text, p_type text)
+  returns text
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+as $$
+declare
+  c_names_max constant integer := 5;
+  v_domain_id integer := pawl.domain_find(pawl.process_domain(p_domain));
+  v_elsewhere text := (select min(d.domain) from pawl.process_definition d where d.type = p_type and d.domain <> p_domain);
+  v_here text[];
+begin
+  perform pawl.name_check('type', p_type, 100, 'QP001');
+  if pawl.process_definition_newest(p_domain, p_type) is not null or exists (
+    select from (
+      select p.id from pawl.process p
+      where p.definition_id is null and p.domain_id = v_domain_id and p.code_type = p_type order by p.id limit 10) p
+    where exists (select from pawl.process_step s where s.id = p.id) or exists (select from pawl.lease l where l.id = p.id)
+      or exists (select from pawl.outcome o where o.id = p.id and o.status = 'COMPLETED')) then
+    return null;
+  end if;
+  -- Those that begin alike first: a misspelled type is among them.
+  v_here := array(
+    select format('"%s"', t.type) from (select distinct d.type from pawl.process_definition d where d.domain = p_domain) t
+    order by left(t.type, 1) <> left(p_type, 1), t.type limit c_names_max + 1);
+  return format('type "%s" has no definition in domain "%s"', p_type, p_domain)
+         || case when v_here <> '{}' then ', which defines ' || array_to_string(v_here[:c_names_max], ', ')
+                   || case when cardinality(v_here) > c_names_max then ', ...' else '' end else '' end
+         || ': a program must run it' || coalesce('; domain "' || v_elsewhere || '" defines it', '');
+end
+$$;
+
 -- One process as JSON, with its steps, responses and what it waits for; null: unknown. Of results and of payloads the newest 4 MiB are
 -- shown in full.
 create or replace function pawl.process_show (p_process_id uuid, p_domain text default null)
@@ -192,7 +224,9 @@ as $$
     'condition', case when w.id is not null and p.waits @> '[{"kind": "any"}]' then
       (select f.until from pawl.process_definition_step f where f.definition_id = p.definition_id and f.name = p.step) end,
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
-    'worker', l.worker, 'progress', pawl.progress_get(p.id),
+    'worker', l.worker, 'worker_note', case when p.definition_id is null and pawl.process_status(p.id) = 'PENDING' then
+      pawl.process_type_note(substr(n.name, 9), c.type) end,
+    'progress', pawl.progress_get(p.id),
     'sent', coalesce((
       select jsonb_agg(jsonb_build_object('id', s.command_id, 'kind', case when s.name like 'process:%' then 'process' else 'command' end,
                          'domain', regexp_replace(s.name, '^process:', ''), 'type', s.type,

@@ -136,7 +136,8 @@ begin
 end
 $$;
 
--- One process, in the application's own transaction. Returns its id; a refusal is raised (QU002). max_attempts 10: so
+-- One process, in the application's own transaction. Returns its id; a refusal is raised (QU002). A type that nothing runs is stored, with a
+-- notice: a program may come. max_attempts 10: so
 -- many workers may die of one activation before it goes to troubleshooting; failures of steps do not count here.
 -- p_delay: it is due after this time. p_priority: 0 to 9, 9 is claimed first; 4 when absent. p_deadline: from when it is
 -- due, or p_deadline_at, in place of the definition's; p_on_deadline: troubleshoot, compensate or fail, what happens then
@@ -151,6 +152,7 @@ as $$
 declare
   v_given record := pawl.start_read(p_process_id, p_key, p_delay, p_priority, p_deadline, p_deadline_at, p_on_deadline);
   v_sent record;
+  v_note text;
 begin
   select * into strict v_sent
   from pawl.send_items(
@@ -161,6 +163,10 @@ begin
     p_keyed => case when p_key is not null then array[true] end);
   if v_sent.refusal is not null then
     raise exception 'process % exists already: %', v_sent.command_id, regexp_replace(v_sent.refusal, '^payload ', 'state ') using errcode = 'QU002';
+  end if;
+  v_note := pawl.process_type_note(p_domain, p_type);
+  if v_note is not null then
+    raise notice '%', v_note using hint = 'pawl process define FILE defines a type';
   end if;
   return v_sent.command_id;
 end

@@ -45,6 +45,7 @@ typedef struct {
     X(T, const char *, DB_TEXT, queued_domain) \
     X(T, const char *, DB_TEXT, queued_type)   \
     X(T, const char *, DB_TEXT, queued_id)     \
+    X(T, const char *, DB_TEXT, queued_note)   \
     X(T, int64_t, DB_I64, in_tsq)              \
     X(T, const char *, DB_TEXT, tsq_domain)    \
     X(T, int64_t, DB_I64, letters_open)        \

@@ -91,6 +91,9 @@ ErrorCode check_queues(Doctor *doctor, CheckResult *result, Error *reterr)
                        waiting->queued_id, waiting->queued_domain, waiting->queued_type, waiting->queued_s);
     if (waiting->queued_s * 1000 <= doctor->serve.alert_waiting)
         return check_found(result, CHECK_OK, text, NULL);
+    if (waiting->queued_note)
+        return check_found(result, CHECK_WARN, arena_print(doctor->arena, "%s: %s", text, waiting->queued_note),
+                           "pawl process define FILE, start the program that runs it, or pawl process cancel ID");
     if (strncmp(waiting->queued_domain, "process:", strlen("process:")) == 0)
         return check_found(result, CHECK_WARN, text,
                            "start a pawl serve with the role worker, or the program that runs processes of this type");

@@ -20,23 +20,13 @@
 /* A process of a type that no file defines is not refused: a program may run it. But a misspelled type should not wait unnoticed. */
 static void type_warn(Call *call, const App *app)
 {
-    const char  *domain = call_flag(call, "--domain") ? call_flag(call, "--domain") : PROCESS_DOMAIN_DEFAULT;
-    const char  *type   = call->arguments[0];
-    ProcessKnown known;
+    const char *domain = call_flag(call, "--domain");
+    const char *note;
 
-    if (process_is_defined(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, domain, type, &known, NULL) != OK ||
-        known.is_defined)
-        return;
-    if (known.elsewhere)
-        fprintf(stderr,
-                "type \"%s\" has no definition in domain \"%s\": a program must run it; domain \"%s\" has one%s\n",
-                type, domain, known.elsewhere, call_flag(call, "--domain") ? "" : ": is --domain missing?");
-    else
-        fprintf(stderr,
-                "note: type \"%s\" is not defined in domain \"%s\" by a file, so the process runs in a program that "
-                "implements it; "
-                "without one it waits (pawl process define FILE defines a type)\n",
-                type, domain);
+    if (process_type_note(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena,
+                          domain ? domain : PROCESS_DOMAIN_DEFAULT, call->arguments[0], &note, NULL) == OK &&
+        note)
+        fprintf(stderr, "note: %s%s\n", note, domain ? "" : " (is --domain missing?)");
 }
 
 static ErrorCode start_one(Call *call, SendItem *item, Error *reterr)

@@ -108,7 +108,7 @@ static const FieldTable aside_table = {"details", aside_fields, COUNT(aside_fiel
 typedef struct {
     const char *process_id, *domain, *type, *status, *state, *step, *created_at, *ended_at, *result, *error, *deadline,
         *on_deadline;
-    const char *waits_for, *condition, *continues_at, *worker, *progress;
+    const char *waits_for, *condition, *continues_at, *worker, *worker_note, *progress;
     int64_t     version, state_version;
     ReaderArray sent, steps, responses, audit;
 } ProcessDetail;
@@ -140,6 +140,7 @@ static const Field detail_fields[] = {
     TEXT_AT(condition),
     TEXT_AT(continues_at),
     TEXT_AT(worker),
+    TEXT_AT(worker_note),
     JSON_AT(progress),
     {"sent", FIELD_ROWS, offsetof(ProcessDetail, sent), .rows = &sent_table},
     {"steps", FIELD_ROWS, offsetof(ProcessDetail, steps), .rows = &step_table},
@@ -350,6 +351,8 @@ static void waits_print(const ProcessDetail *detail, Arena *arena)
                                             sent[i].domain, sent[i].type, sent[i].status, sent[i].step));
     if (!is_single || detail->sent.count == 0)
         print_line("waits for", detail->condition ? detail->condition : detail->waits_for);
+    if (detail->worker_note)
+        print_line("waits for", arena_print(arena, "a worker: %s", detail->worker_note));
 }
 
 static ErrorCode head_print(const ProcessDetail *detail, Arena *arena, Error *reterr)

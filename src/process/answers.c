@@ -51,6 +51,7 @@ static const AnswerField process_fields[] = {
     JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts; \"*\": any, \"reply of STEP\": the outcome of what it has sent"),
     TEXT("condition", .nullable = true, .help = "that it waits for"),
     TIME("continues_at", .nullable = true, .help = "null: only a response resumes it"), TEXT("worker", .nullable = true),
+    TEXT("worker_note", .nullable = true, .help = "why no worker takes it: its type has no definition, and no program has run one"),
     {"progress", ANSWER_OBJECT, .table = &answer_progress, .nullable = true, .help = "what a step has reported last; null: nothing"},
     ROWS("sent", process_sent, .help = "commands and children that it has sent and that have not ended; 100 at most"),
     ROWS("steps", process_step), ROWS("responses", process_response), ROWS("audit", event)};

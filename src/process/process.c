@@ -33,15 +33,13 @@ ErrorCode process_status_check(const char *status, Error *reterr)
                 status, near ? ", did you mean \"" : "", near ? near : "", near ? "\"? It must be " : "; it must be ");
 }
 
-DB_SHAPE(process_known, ProcessKnown, PROCESS_KNOWN_COLUMNS);
-
-ErrorCode process_is_defined(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const char *type,
-                             ProcessKnown *ret_known, Error *reterr)
+ErrorCode process_type_note(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const char *type,
+                            const char **ret_note, Error *reterr)
 {
     TxOptions options = {.name = "type", .deadline = deadline, .arena = arena, .read_only = true};
 
-    return db_call(pool, &options, sql_process_is_defined, DB_ARGS(db_text(domain), db_text(type)),
-                   &process_known_shape, ret_known, reterr);
+    return db_call(pool, &options, sql_process_type_note, DB_ARGS(db_text(domain), db_text(type)), &db_text_shape,
+                   ret_note, reterr);
 }
 
 /* ---- start ---- */

@@ -52,15 +52,9 @@ must_check ErrorCode process_define(Pool *pool, Deadline deadline, int lock_ms, 
                                     const char *author, ProcessDefined *ret_defined, Error *reterr);
 void                 process_defined_write(Writer *writer, const Definition *definition, const ProcessDefined *defined);
 
-/* Does a file define this type? A process of another one waits for a program that runs it, or for its definition. */
-#define PROCESS_KNOWN_COLUMNS(X, T) \
-    X(T, bool, DB_BOOL, is_defined) \
-    X(T, const char *, DB_TEXT, elsewhere) /* another domain in which a file defines it; NULL: none */
-typedef struct {
-    PROCESS_KNOWN_COLUMNS(DB_FIELD, ProcessKnown)
-} ProcessKnown;
-must_check ErrorCode process_is_defined(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
-                                        const char *type, ProcessKnown *ret_known, Error *reterr);
+/* Why nothing runs processes of this type, as a sentence; NULL: a file defines it, or a program runs it. */
+must_check ErrorCode process_type_note(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
+                                       const char *type, const char **ret_note, Error *reterr);
 
 #define PROCESS_VERSION_COLUMNS(X, T)   \
     X(T, int32_t, DB_I32, id)           \

@@ -182,18 +182,46 @@ def the_example_runs_by_one_command():
 
 # --- start, list ---
 
+def run_sql(db, sql):
+    return subprocess.run([os.path.join(setting("PAWL_TEST_BIN"), "psql"), "-XAtq", "-c", sql, db.url], capture_output=True, text=True, timeout=TIMEOUT_S)
+
+
 @test
 def a_start_in_the_wrong_domain_names_the_right_one():
     with Database() as db, Pawl(db) as pawl:
         assert pawl.run("process", "define", "-", stdin='{"type": "order", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}').code == 0
         started = pawl.run("process", "start", "order", "{}")
         assert started.code == 0 and started.stderr == (
-            'type "order" has no definition in domain "process": a program must run it; domain "shop" has one: is --domain missing?\n'), started
+            'note: type "order" has no definition in domain "process": a program must run it; domain "shop" defines it (is --domain missing?)\n'), started
         code = pawl.run("process", "start", "order", "{}", "--domain", "py-shop")
         assert code.code == 0 and code.stderr == (
-            'type "order" has no definition in domain "py-shop": a program must run it; domain "shop" has one\n'), code
+            'note: type "order" has no definition in domain "py-shop": a program must run it; domain "shop" defines it\n'), code
         assert pawl.run("process", "start", "order", "{}", "--domain", "shop").stderr == ""
-        assert 'type "odrer" is not defined in domain "shop"' in pawl.run("process", "start", "odrer", "{}", "--domain", "shop").stderr
+
+
+@test
+def a_process_that_nothing_runs_says_why_where_it_is_shown():
+    """In SQL, on the command line, over HTTP and in pawl doctor, in the same words; a type that a program has run needs no note."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        assert pawl.run("process", "define", "-", stdin='{"type": "order", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}').code == 0
+        note = 'type "odrer" has no definition in domain "shop", which defines "order": a program must run it'
+        started = pawl.run("process", "start", "odrer", "{}", "--domain", "shop")
+        assert started.stderr == f"note: {note}\n", started
+        process = started.stdout.strip()
+        shown = pawl.run("process", "show", process).stdout
+        assert "status       PENDING\n" in shown and f"waits for    a worker: {note}\n" in " ".join(shown.split("\n             ")), shown
+        assert pawl.http("GET", f"/v1/processes/{process}").json["worker_note"] == note
+        noticed = run_sql(db, "select pawl.start('odrer', p_domain => 'shop')")
+        assert noticed.returncode == 0 and f"NOTICE:  {note}\n" in noticed.stderr, noticed
+        db.rows("update pawl.command set created_at = created_at - interval '6 minutes'")
+        queues = next(row for row in pawl.run("doctor", "--json").json if row["check"] == "queues")
+        assert queues["state"] == "warn" and queues["found"].endswith(": " + note) and "pawl process define FILE" in queues["advice"], queues
+        # A program runs it: neither its process nor the next start has a note.
+        claimed = pawl.http("POST", "/v1/process-domains/shop/claim", {"types": ["odrer"], "wait_s": 20}).json["items"]
+        assert len(claimed) == 1 and pawl.http("GET", f"/v1/processes/{claimed[0]['process_id']}").json["worker_note"] is None
+        assert pawl.run("process", "start", "odrer", "{}", "--domain", "shop").stderr == ""
+        assert "NOTICE" not in run_sql(db, "select pawl.start('order', p_domain => 'shop')").stderr
 
 
 @test

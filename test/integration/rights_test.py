@@ -108,6 +108,7 @@ pawl.process_counted     worker
 pawl.process_write       handler
 pawl.process_list        reader
 pawl.process_show        app
+pawl.process_type_note    reader sender
 pawl.process_define      admin
 pawl.process_bind        worker
 pawl.process_orphans_cancel worker
