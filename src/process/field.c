@@ -126,7 +126,7 @@ static const ProcessField step_fields[] = {
      .help = "what happens when the condition does not hold after the last round; default: fail"},
     {"steps", TYPE_STEPS, offsetof(Step, action.each.list), EACH, .required = true, .help = "the steps for each item"},
     {"timeout", TYPE_DURATION, offsetof(Step, action.timeout_ms), CALLS | WAIT | PROCESS, .in_compensate = true,
-     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "the longest time of one attempt, or of the wait; default: 30s in sql, http and wallet, none in the others"},
+     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "the longest time of one attempt, or of the wait; default: 10m in exec, 30s in sql, http and wallet, none in the others"},
     {"on_timeout", TYPE_CONTINUE, offsetof(Step, continues_on_timeout), WAIT, .words = continue_words,
      .help = "what happens when the wait times out; default: fail"},
     {"retry", TYPE_OBJECT, offsetof(Step, action.retry), CALLS | PROCESS, .in_compensate = true,
