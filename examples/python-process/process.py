@@ -22,8 +22,10 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 import time
+import traceback
 import urllib.error
 import urllib.request
 from datetime import datetime, timedelta, timezone
@@ -516,6 +518,8 @@ class Worker:
                 return {"phase": "compensated", "end": {"outcome": "reject", "error": str(failure)}}
             return {"end": {"outcome": "reject", "error": str(failure)}}
         except Exception as error:
+            print(f"process {run.id} ({run.type}) goes to troubleshooting:", file=sys.stderr)
+            traceback.print_exc()  # the process keeps the error without it
             return {"end": {"outcome": "fail", "error": f"{type(error).__name__}: {error}"}}
 
     def _heartbeat(self, run, ended):

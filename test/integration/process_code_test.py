@@ -2,6 +2,8 @@
 """process_code - processes run by workers over HTTP: claims with history, reports, leases; and the order of examples/python-process, killed at
 every point."""
 import concurrent.futures
+import contextlib
+import io
 import json
 import os
 import tempfile
@@ -793,8 +795,10 @@ def a_result_in_python_that_cannot_be_recorded_stops_its_process_only():
                     assert pawl.run("process", "retry", process_id).code == 0
                     assert worker.turn() == 1 and show(pawl, process_id)["status"] == "WAITING_FOR_TSQ"
         assert ran == ["nan", "date", "large", "fine"], ran
-        process_id = start(pawl, {})  # an exception of the function itself is shown with its type
-        assert worker.turn() == 1 and show(pawl, process_id)["error"] == "KeyError: 'value'", show(pawl, process_id)
+        process_id = start(pawl, {})  # an exception of the function itself is shown with its type, and its line is on the worker's standard error
+        with contextlib.redirect_stderr(io.StringIO()) as log:
+            assert worker.turn() == 1 and show(pawl, process_id)["error"] == "KeyError: 'value'", show(pawl, process_id)
+        assert log.getvalue().startswith(f"process {process_id} (py-order) ") and ", in bad\n" in log.getvalue(), log.getvalue()
 
 
 @test
