@@ -106,6 +106,19 @@ def an_installed_library_serves_a_program():
 
 
 @test
+def a_program_is_compiled_and_run_without_an_install():
+    env = {**os.environ, "PKG_CONFIG_PATH": os.path.join(BUILD, "meson-uninstalled"), "LD_LIBRARY_PATH": BUILD}
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "pawl"], env=env, check=True, capture_output=True, text=True).stdout.split()
+    sanitize = setting("PAWL_SANITIZE")
+    with Database() as db, tempfile.TemporaryDirectory(prefix="pawl-compile.") as folder:
+        program = os.path.join(folder, "transaction")
+        subprocess.run(["cc", *([f"-fsanitize={sanitize}"] if sanitize != "none" else []),
+                        os.path.join(SOURCE, "examples/c/transaction.c"), *flags, "-o", program], check=True, timeout=TIMEOUT_S)
+        done = subprocess.run([program, db.url, "order-1", "250"], env=env, capture_output=True, text=True, timeout=TIMEOUT_S)
+        assert done.stdout == "order-1 booked, total 250\n", done
+
+
+@test
 def a_child_of_fork_is_refused_in_words_and_its_parent_is_not_disturbed():
     words = re.compile(r"6 opened in process \d+, of which this is a child: open the library after fork\(\), not before")
     with Database() as db:
