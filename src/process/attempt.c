@@ -265,13 +265,23 @@ static ErrorCode result_take(Attempt *attempt, const AttemptResult *result, Flow
     return success_record(attempt, result->result ? result->result : "null", ret_flow, reterr);
 }
 
+static ErrorCode attempt_call(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
+{
+    StepKind    kind = attempt->action->kind;
+    AttemptRun *call = attempts[kind];
+
+    if (!call)
+        return fail(reterr, ERR_INVALID, "a step of the kind %s has no call", step_kinds[kind].name);
+    return call(attempt, ret_result, reterr);
+}
+
 /* A template that cannot be rendered, and anything else that is wrong with the definition or its values, fails for good; what says nothing
  * about the step (the database is away) ends the activation. */
 static ErrorCode attempt_try(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
     Error     error = {0};
     Mono      began = clock_mono();
-    ErrorCode code  = attempts[attempt->action->kind](attempt, ret_result, &error);
+    ErrorCode code  = attempt_call(attempt, ret_result, &error);
 
     if (ret_result->state != ATTEMPT_BLOCKED)
         metric_observe_us(&run_metrics(attempt->walk->run)->step_seconds, mono_us_between(began, clock_mono()));

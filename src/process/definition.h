@@ -48,34 +48,42 @@
 #define DEFINITION_HEADERS_MAX     64
 #define DEFINITION_CONCURRENCY_MAX 64
 #define DEFINITION_ATTEMPTS_MAX    1000
-#define DEFINITION_COUNT_MAX       10000                   /* responses that one wait needs */
-#define DEFINITION_ROUNDS_MAX      10000                   /* of a repeat: as many as a process may have records */
+#define DEFINITION_COUNT_MAX       10000 /* responses that one wait needs */
+#define DEFINITION_ROUNDS_MAX      10000 /* of a repeat: as many as a process may have records */
 #define DEFINITION_ROUNDS_DEFAULT  100
 #define DEFINITION_TIME_MS_MAX     ((int64_t)315360000000) /* 3650 days */
 /* What a definition of this many bytes may take of the arena. */
 #define DEFINITION_ARENA_BYTES(size) (((size_t)2 << 20) + (size)*64)
 
+/* A row per kind of step, complete or not compiled: its name in a file, step_WALK() of interpret_internal.h, whether it acts on the world outside
+ * of the process (then attempt.c has its call; and a retry from a step must not forget that it has run), whether it has a result that other
+ * steps may name, and the brackets around its label in a diagram, which has the steps of a group instead of a label. */
 /* clang-format off */
-#define STEP_KINDS(X)            \
-    X(STEP_EXEC,     "exec")     \
-    X(STEP_SQL,      "sql")      \
-    X(STEP_HTTP,     "http")     \
-    X(STEP_COMMAND,  "command")  \
-    X(STEP_WALLET,   "wallet")   \
-    X(STEP_WAIT,     "wait")     \
-    X(STEP_SLEEP,    "sleep")    \
-    X(STEP_SET,      "set")      \
-    X(STEP_WHEN,     "when")     \
-    X(STEP_FAIL,     "fail")     \
-    X(STEP_PARALLEL, "parallel") \
-    X(STEP_EACH,     "each")     \
-    X(STEP_REPEAT,   "repeat")   \
-    X(STEP_PROCESS,  "process")
+#define STEP_KINDS(X)                                                      \
+    X(STEP_EXEC,     "exec",     act,      true,  true,  "[\"",  "\"]")    \
+    X(STEP_SQL,      "sql",      act,      true,  true,  "[\"",  "\"]")    \
+    X(STEP_HTTP,     "http",     act,      true,  true,  "[\"",  "\"]")    \
+    X(STEP_COMMAND,  "command",  act,      true,  true,  "[\"",  "\"]")    \
+    X(STEP_WALLET,   "wallet",   act,      true,  true,  "[\"",  "\"]")    \
+    X(STEP_WAIT,     "wait",     wait,     false, true,  "([\"", "\"])")   \
+    X(STEP_SLEEP,    "sleep",    sleep,    false, false, "([\"", "\"])")   \
+    X(STEP_SET,      "set",      set,      false, false, "[\"",  "\"]")    \
+    X(STEP_WHEN,     "when",     when,     false, false, "{\"",  "\"}")    \
+    X(STEP_FAIL,     "fail",     fail,     false, false, "([\"", "\"])")   \
+    X(STEP_PARALLEL, "parallel", parallel, false, true,  "",    "")       \
+    X(STEP_EACH,     "each",     each,     false, true,  "",    "")       \
+    X(STEP_REPEAT,   "repeat",   repeat,   false, true,  "",    "")       \
+    X(STEP_PROCESS,  "process",  act,      true,  true,  "[[\"", "\"]]")
 /* clang-format on */
-#define X(id, name) id,
+#define X(id, ...) id,
 typedef enum { STEP_KINDS(X) STEP_KIND_COUNT } StepKind;
 #undef X
-extern const char *const step_kind_names[STEP_KIND_COUNT];
+typedef struct {
+    const char *name;
+    bool        acts, has_result;
+    const char *open, *close;
+} StepKindRow;
+extern const StepKindRow step_kinds[STEP_KIND_COUNT];
 
 /* What happens to a process that fails, or whose deadline passes. In the order of failure_actions. */
 typedef enum { ACTION_TROUBLESHOOT, ACTION_COMPENSATE, ACTION_FAIL } FailureAction;

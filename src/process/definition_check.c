@@ -138,12 +138,6 @@ static ErrorCode refuse(Parser *parser, const Reference *reference, const char *
                          why);
 }
 
-static bool has_result(const Step *step)
-{
-    return step->action.kind != STEP_SET && step->action.kind != STEP_SLEEP && step->action.kind != STEP_WHEN &&
-           step->action.kind != STEP_FAIL;
-}
-
 static bool is_inside(const Step *step, const Step *outer)
 {
     do
@@ -185,7 +179,7 @@ static ErrorCode reference_check(Parser *parser, const Reference *reference)
                       reference->is_after_round
                           ? "is this one and has not ended: name a step of its rounds"
                           : "is this one: its own result is called result, in save and compensate");
-    if (!has_result(named))
+    if (!step_kinds[named->action.kind].has_result)
         return refuse(parser, reference, "has no result, because it is a set, sleep, when or fail");
     if (used && named->number > used->number && !is_of_round)
         return refuse(parser, reference, "comes later in the file");
@@ -217,7 +211,7 @@ static ErrorCode response_check(Parser *parser, const Step *step)
     value = value_member(value_member(value, "wait", strlen("wait")), "response", strlen("response"));
     return source_refuse(&parser->source, value.bytes, parser->reterr,
                          "\"%s\" is the name of a %s step, whose outcome arrives under it: choose another one", name,
-                         step_kind_names[other->action.kind]);
+                         step_kinds[other->action.kind].name);
 }
 
 static ErrorCode responses_check(Parser *parser)

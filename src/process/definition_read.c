@@ -160,7 +160,7 @@ static ErrorCode stranger_refuse(Parser *parser, const ProcessField *field, cons
     text_init(&kinds, NULL, TEXT_MAX_LINE);
     kinds_print(field->kinds, &kinds);
     return source_refuse(&parser->source, key, parser->reterr, "%s takes no field \"%s\"; it is for %s",
-                         step_kind_names[kind], field->name, text_string(&kinds));
+                         step_kinds[kind].name, field->name, text_string(&kinds));
 }
 
 /* row: a Step, or an Action, which is how a Step begins. */

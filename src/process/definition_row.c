@@ -3,14 +3,6 @@
  */
 #include "process/definition.h"
 
-/* What the rows say about a kind beyond its name; a kind without a row has none of it. */
-static const struct {
-    bool acts; /* on the world outside of the process, so that a retry must not forget that it has run */
-} kinds[STEP_KIND_COUNT] = {
-    [STEP_EXEC] = {.acts = true},    [STEP_SQL] = {.acts = true},    [STEP_HTTP] = {.acts = true},
-    [STEP_COMMAND] = {.acts = true}, [STEP_WALLET] = {.acts = true}, [STEP_PROCESS] = {.acts = true},
-};
-
 /* "/STEP/BRANCH" for each step around the list, the outermost first. */
 static void list_print(const StepList *list, Text *text)
 {
@@ -94,7 +86,7 @@ static void row_write(const Definition *definition, const Step *step, Writer *wr
     list_print(step->list, &list);
     writer_object(writer, NULL);
     writer_text(writer, "name", step->name);
-    writer_text(writer, "kind", step_kind_names[action->kind]);
+    writer_text(writer, "kind", step_kinds[action->kind].name);
     writer_text(writer, "list", text_string(&list));
     writer_i64(writer, "position", step->position);
     writer_i64(writer, "depth", loop_depth(step->list));
@@ -102,7 +94,7 @@ static void row_write(const Definition *definition, const Step *step, Writer *wr
     if (step->list->above)
         writer_text(writer, "parent", step->list->above->name);
     writer_bool(writer, "is_loop", step_is_loop(step));
-    writer_bool(writer, "acts", kinds[action->kind].acts);
+    writer_bool(writer, "acts", step_kinds[action->kind].acts);
     writer_bool(writer, "is_compensated", step->compensate != NULL);
     target_write(action, "sends", writer);
     target_write(step->compensate, "undo_sends", writer);

@@ -146,23 +146,6 @@ static void action_describe(const Action *action, Text *text)
 
 /* ---- nodes ---- */
 
-/* How Mermaid draws a kind: the brackets around its label. */
-static const struct {
-    const char *open, *close;
-} shapes[] = {
-    [STEP_EXEC] = {"[\"",  "\"]" },
-      [STEP_SQL] = {"[\"",  "\"]" },
-      [STEP_HTTP] = {"[\"",  "\"]" },
-    [STEP_COMMAND] = {"[\"",  "\"]" },
-      [STEP_WALLET] = {"[\"",  "\"]" },
-      [STEP_WAIT] = {"([\"", "\"])"},
-    [STEP_SLEEP] = {"([\"", "\"])"},
-      [STEP_SET] = {"[\"",  "\"]" },
-      [STEP_WHEN] = {"{\"",  "\"}" },
-    [STEP_FAIL] = {"([\"", "\"])"},
-      [STEP_PROCESS] = {"[[\"", "\"]]"},
-};
-
 static void indent(const StepList *list, Text *text)
 {
     text_print(text, "%*s", INDENT * list->depth, "");
@@ -171,14 +154,14 @@ static void indent(const StepList *list, Text *text)
 static void simple_print(const Step *step, Text *text)
 {
     indent(step->list, text);
-    text_print(text, "s%d%s", step->number, shapes[step->action.kind].open);
+    text_print(text, "s%d%s", step->number, step_kinds[step->action.kind].open);
     label_print(step->name, text);
     text_append(text, "<br/>");
     if (step->action.kind == STEP_WAIT)
         wait_describe(step, text);
     else
         action_describe(&step->action, text);
-    text_print(text, "%s\n", shapes[step->action.kind].close);
+    text_print(text, "%s\n", step_kinds[step->action.kind].close);
     if (!step->compensate)
         return;
     indent(step->list, text);
@@ -200,7 +183,7 @@ static void branch_print(const Step *step, const StepList *list, int index, Text
 
 static void group_describe(const Action *action, Text *text)
 {
-    text_append(text, step_kind_names[action->kind]);
+    text_append(text, step_kinds[action->kind].name);
     if (action->kind == STEP_EACH) {
         text_append(text, " ");
         template_describe(action->each.items, text);

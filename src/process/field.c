@@ -158,8 +158,8 @@ const ProcessTable *const process_tables[] = {&definition_table, &step_table,   
                                               &http_table,       &command_table, &wait_table,
                                               &sleep_table,      &child_table,   NULL};
 
-#define X(id, name) name,
-const char *const step_kind_names[STEP_KIND_COUNT] = {STEP_KINDS(X)};
+#define X(id, name, walk, ...) {name, __VA_ARGS__},
+const StepKindRow step_kinds[STEP_KIND_COUNT] = {STEP_KINDS(X)};
 #undef X
 
 bool field_is_common(const ProcessField *field)
@@ -173,7 +173,7 @@ void kinds_print(KindSet kinds, Text *text)
 
     for (StepKind kind = 0; kind < STEP_KIND_COUNT; kind++)
         if (kinds & BIT(kind)) {
-            text_print(text, "%s%s", separator, step_kind_names[kind]);
+            text_print(text, "%s%s", separator, step_kinds[kind].name);
             separator = ", ";
         }
 }

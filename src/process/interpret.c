@@ -187,12 +187,9 @@ static ErrorCode step_act(Walk *walk, const Scope *scope, const Step *step, Flow
     return action_walk(walk, scope, step, &step->action, step_id(scope, step), (Value){0}, ret_flow, reterr);
 }
 
-static StepWalk *const walks[STEP_KIND_COUNT] = {
-    [STEP_EXEC] = step_act,      [STEP_SQL] = step_act,     [STEP_HTTP] = step_act,    [STEP_COMMAND] = step_act,
-    [STEP_WALLET] = step_act,    [STEP_WAIT] = step_wait,   [STEP_SLEEP] = step_sleep, [STEP_SET] = step_set,
-    [STEP_WHEN] = step_when,     [STEP_FAIL] = step_fail,   [STEP_EACH] = step_each,   [STEP_PARALLEL] = step_parallel,
-    [STEP_REPEAT] = step_repeat, [STEP_PROCESS] = step_act,
-};
+#define X(id, name, walk, ...) [id] = step_##walk,
+static StepWalk *const walks[STEP_KIND_COUNT] = {STEP_KINDS(X)};
+#undef X
 
 /* Behind a "when" the record says where to go on. */
 static const Step *step_after(Walk *walk, const Scope *scope, const Step *step)

@@ -17,10 +17,12 @@ TEST(field_every_kind_is_selected_by_one_row_of_its_name)
 
             if (!field->selects || field->kinds != 1u << kind)
                 continue;
-            assert_string_equal(step_kind_names[kind], field->name);
+            assert_string_equal(step_kinds[kind].name, field->name);
             count++;
         }
         assert_int_equal(1, count);
+        assert_non_null(step_kinds[kind].open);
+        assert_true(step_kinds[kind].has_result || !step_kinds[kind].acts);
     }
 }
 
