@@ -141,6 +141,20 @@ select coalesce(max(version), 0)::bigint as value from pawl.migration
 -- The checksum of the text that a view was made from; null: there is no such view, or it says nothing. $1 view
 select obj_description(to_regclass($1::text), 'pg_class') as value
 
+-- name: process
+-- The process of the server that runs the transaction, also behind a pooler. Columns: value bigint.
+select pg_catalog.pg_backend_pid()::bigint as value
+
+-- name: process_end
+-- Ends a process of the server whose transaction began $2 milliseconds ago or earlier, so not one that has the same
+-- number later. $1 pid. A commit that waits for a standby has no snapshot any more, and is spared: an end would make
+-- it visible without the standby. Columns: is_there, is_ended boolean.
+select count(*) > 0 as is_there, coalesce(bool_or(s.is_ended), false) as is_ended
+from (
+  select case when a.backend_xmin is not null then pg_terminate_backend(a.pid) end as is_ended
+  from pg_stat_activity a
+  where a.pid = $1::integer and a.xact_start <= clock_timestamp() - $2::bigint * interval '1 millisecond') s
+
 -- name: rollback_reset
 -- See commit_reset: a rollback keeps advisory locks of the session.
 rollback; close all; reset session authorization; reset role; reset all; deallocate all; unlisten *;

@@ -6,7 +6,8 @@
 #include "pg/metric.h"
 #include "pg/pool_internal.h"
 
-/* When the breaker is open and every slot is held by a checkout that hangs, check again after this. */
+/* When the breaker is open and every slot is held by a checkout that hangs, or a process does not end, check again
+ * after this. */
 #define PROBE_LATER_MS 100
 
 static bool slot_is_surplus(const Checkout *slot, Mono now)
@@ -47,8 +48,7 @@ static void idle_close(Pool *pool)
     }
 }
 
-/* Nothing that it waits for is worth a wait of pool_free(). */
-static Deadline janitor_deadline(const Pool *pool, int ms)
+Deadline janitor_deadline(const Pool *pool, int ms)
 {
     return deadline_cut(deadline_in_ms(ms), &pool->closed);
 }
@@ -60,7 +60,7 @@ static ErrorCode conn_ask(Conn *conn, Deadline deadline, Error *reterr)
     return conn_call(conn, "select 1", CONN_NO_PARAMS, deadline, &result, reterr);
 }
 
-static bool conn_answers(Pool *pool, Conn *conn)
+bool conn_answers(Pool *pool, Conn *conn)
 {
     Error     error = {0};
     ErrorCode code  = conn_ask(conn, janitor_deadline(pool, pool->options.check_ms_max), &error);
@@ -285,18 +285,21 @@ Mono pool_tend(Pool *pool)
     Mono next;
 
     idle_close(pool);
-    if (check_is_due(pool))
+    later = endings_tend(pool);
+    if (check_is_due(pool)) {
         idle_check(pool);
-    later = suspect_ask(pool);
+        ender_check(pool);
+    }
+    later |= suspect_ask(pool);
     opening_log(pool);
     later |= probe(pool);
 
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
     pool_gauges(pool);
-    if (pool->closing) /* nothing is due any more: pool_free() wakes the janitor to end it */
-        return deadline_never().at;
     if (later)
         return mono_plus_ms(clock_mono(), PROBE_LATER_MS);
+    if (pool->closing) /* nothing is due any more: pool_free() wakes the janitor to end it */
+        return deadline_never().at;
     next = pool->next_check;
     if (pool->breaker.state == BREAKER_OPEN && mono_before(breaker_next_probe(&pool->breaker), next))
         next = breaker_next_probe(&pool->breaker);

@@ -18,6 +18,7 @@
     X(connect_failed,     COUNTER,   "pawl_connects_total",           "outcome=\"failed\"", "connections opened, by outcome") \
     X(connections_lost,   COUNTER,   "pawl_connections_lost_total",   "",                   "connections lost while in use or found broken") \
     X(pool_renewed,       COUNTER,   "pawl_pool_renewals_total",      "",                   "whole pools renewed because most connections were broken") \
+    X(processes_ended,    COUNTER,   "pawl_pool_processes_ended_total", "",                 "server processes ended because a function outlived its deadline") \
     X(breaker_state,      GAUGE,     "pawl_breaker_state",            "",                   "0 closed, 1 half-open, 2 open") \
     X(breaker_opened,     COUNTER,   "pawl_breaker_opened_total",     "",                   "times the breaker opened") \
     X(breaker_refused,    COUNTER,   "pawl_breaker_refused_total",    "",                   "calls refused without waiting because the breaker was open") \

@@ -1,6 +1,6 @@
 /*
  * pool.c - life cycle, acquire, release and status of a pool; see pool.h. Slots and waiters: pool_slot.c. Connecting:
- * pool_open.c. Upkeep: janitor.c.
+ * pool_open.c. Processes that outlive their deadline: pool_end.c. Upkeep: janitor.c.
  */
 #include "pg/pool_internal.h"
 
@@ -110,8 +110,11 @@ bool pool_drain(Pool *pool, Deadline deadline)
     if (pool_is_quiet(pool))
         return true;
     for (int i = 0; i < pool->options.size_max; i++)
-        if (pool->slots[i].state == SLOT_ACQUIRED && pool->slots[i].conn)
+        if (pool->slots[i].state == SLOT_ACQUIRED && pool->slots[i].conn) {
             conn_interrupt(pool->slots[i].conn);
+            pool->slots[i].is_over = true;
+        }
+    pool_wake_janitor(pool);
     return false;
 }
 
@@ -129,11 +132,18 @@ static void janitor_end(Pool *pool)
 
 void pool_free(Pool *pool)
 {
+    Deadline ended = deadline_in_ms(JANITOR_MS);
+
     mutex_lock(&pool->mutex);
     pool->closing = true;
+    while (pool->counts[SLOT_ENDING] && !pool->options.no_janitor && cond_wait(&pool->drained, &pool->mutex, ended))
+        ;
     mutex_unlock(&pool->mutex);
     janitor_end(pool);
-    assert(pool_is_quiet(pool) && !pool->first);
+    assert(pool->counts[SLOT_FREE] + pool->counts[SLOT_IDLE] + pool->counts[SLOT_ENDING] == pool->options.size_max &&
+           !pool->first);
+    if (pool->ender)
+        conn_close(pool->ender);
     for (Checkout *slot = pool->idle; slot; slot = slot->next)
         conn_close(slot->conn);
     mutex_done(&pool->mutex);
@@ -307,12 +317,14 @@ void pool_release(Checkout *checkout)
     Pool *pool = checkout->pool;
     bool  keep = conn_is_good(checkout->conn) && conn_transaction(checkout->conn) == PQTRANS_IDLE &&
                 !conn_was_interrupted(checkout->conn);
+    bool  runs_on;
     Conn *conn = NULL;
 
     mutex_lock(&pool->mutex);
     if (checkout->answered && keep)
         breaker_succeeded(&pool->breaker);
     checkout->idle_since = clock_mono();
+    runs_on              = slot_may_run_on(checkout);
     if (!keep || slot_is_stale(checkout) || pool->closing)
         conn = take(checkout->conn);
     if (conn) {
@@ -321,7 +333,13 @@ void pool_release(Checkout *checkout)
         conn_close(conn);
         mutex_lock(&pool->mutex);
     }
-    slot_offer(checkout);
+    if (runs_on) {
+        slot_move(checkout, SLOT_ENDING);
+        pool_wake_janitor(pool);
+    } else {
+        checkout->process = 0;
+        slot_offer(checkout);
+    }
     metric_set(&pg_metrics.pool_in_use, pool->counts[SLOT_ACQUIRED]);
     mutex_unlock(&pool->mutex);
 }

@@ -8,9 +8,11 @@
  *     ACQUIRED -> IDLE      [pool_release]                ACQUIRED -> ACQUIRED [pool_release: handed to the first
  * waiter] ACQUIRED -> FREE      [pool_release: bad, old, of a former generation, or inside a transaction: closed] IDLE
  * -> FREE      [janitor: idle too long, too old; or the breaker opened: closed]
+ *     ACQUIRED -> ENDING   [pool_release: closed, and code that is not pawl's may still run in its server process]
+ *     ENDING   -> FREE     [janitor: that transaction is over]
  *
  * Invariants
- *   1. acquired + idle + checked + opening <= size_max, always.
+ *   1. acquired + idle + checked + opening + ending <= size_max, always.
  *   2. An idle connection is outside any transaction.
  *   3. A checkout ends exactly once: by pool_release(), or by scoped(pool_release).
  *   4. Waiters are served in the order they came, urgent ones first. A slot that becomes free goes to the first of
@@ -25,6 +27,10 @@
  * because a statement may wait for a lock or a standby. A lost connection alone is not counted: the next connect shows
  * whether the server is gone. Nor is the silence met by a caller with less than a second left, nor a server that has no
  *      connection to spare: then the caller waits for one of ours. Only an answered statement sets the count back.
+ *   7. Code that is not pawl's cannot outlive its transaction's deadline: it can catch a cancel and the server's time
+ *      limits, and tell the server not to look for a closed socket. It cannot catch the end of its process, which needs
+ *      no right but to be of the same login. So a pool that has run such code keeps one connection more, over size_max,
+ *      which the janitor uses for that. A commit is never ended: the process is spared while it has no snapshot.
  * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of an
  * acquired slot, and is never held across a round trip.
  * Ownership: the pool owns connections; a Checkout borrows one.
@@ -94,6 +100,8 @@ must_check ErrorCode pool_acquire_as(Pool *pool, int wishes, Deadline deadline, 
 void                 pool_release(Checkout *checkout);
 SCOPED(Checkout, pool_release)
 Conn *checkout_conn(Checkout *checkout);
+/* A transaction has begun on this checkout that runs code which is not pawl's, in this process of the server. */
+void checkout_runs_foreign(Checkout *checkout, int process);
 /* Report how a statement on this checkout ended: feeds the breaker and decides whether the connection is kept. */
 void checkout_report(Checkout *checkout, ErrorCode code, const Error *error);
 

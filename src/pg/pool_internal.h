@@ -1,6 +1,6 @@
 /*
- * pool_internal.h - what pool.c, pool_slot.c (slots and waiters), pool_open.c (connecting) and janitor.c (upkeep)
- * share.
+ * pool_internal.h - what pool.c, pool_slot.c (slots and waiters), pool_open.c (connecting), pool_end.c (processes that
+ * outlive their deadline) and janitor.c (upkeep) share.
  *
  * A slot is what pool_acquire() hands out: a Checkout. The thread that moved a slot to OPENING, CHECKED or ACQUIRED
  * owns it and its connection until it gives it back with slot_offer(); so the mutex guards the lists and counts, and is
@@ -17,12 +17,20 @@
 /* While the breaker is open this many callers per connection wait for the next probe; more are refused immediately. */
 #define POOL_OUTAGE_WAITERS 4
 
-typedef enum { SLOT_FREE, SLOT_OPENING, SLOT_IDLE, SLOT_CHECKED, SLOT_ACQUIRED, SLOT_STATE_COUNT } SlotState;
+typedef enum {
+    SLOT_FREE,
+    SLOT_OPENING,
+    SLOT_IDLE,
+    SLOT_CHECKED,
+    SLOT_ACQUIRED,
+    SLOT_ENDING,
+    SLOT_STATE_COUNT
+} SlotState;
 
 struct Checkout {
     Pool     *pool;
     SlotState state;
-    Conn     *conn; /* NULL while FREE and OPENING */
+    Conn     *conn; /* NULL while FREE, OPENING and ENDING */
     Checkout *next; /* in the free or the idle list */
     unsigned  generation;
     Mono      idle_since;
@@ -31,6 +39,10 @@ struct Checkout {
     Mono      acquired_at;
     bool      answered; /* on this checkout: the server is well */
     bool      ordinary; /* held by a caller that is not urgent */
+    int       process;  /* of the server, that runs code which is not pawl's for this slot; 0: none */
+    Mono      begun_at; /* its transaction */
+    bool      is_over;  /* end it, although the slot is still held */
+    bool      is_ended; /* the janitor's: it has signaled the process */
 };
 
 typedef struct Waiter Waiter;
@@ -65,6 +77,9 @@ struct Pool {
     bool        opened;    /* the breaker opened and the janitor has not said so yet */
     bool        suspected; /* the last silence would have opened the breaker: the janitor asks the server */
     Mono        next_check;
+    bool        runs_foreign; /* it has run code that is not pawl's */
+    Conn       *ender;        /* the janitor's own, to end such code; over size_max */
+    Mono        next_ender;   /* not opened before */
     Cond        janitor_wake;
     bool        janitor_woken, janitor_stop;
     pthread_t   janitor;
@@ -118,6 +133,20 @@ void                 slot_give_back(Checkout *slot);
  * not closed. A failure is not noted: that is for the caller, once. */
 must_check ErrorCode slot_connect(Checkout *slot, Deadline deadline, bool *ret_held, Error *reterr);
 
+/* ---- pool_end.c ---- */
+
+/* Its connection is about to be closed. May the server's process go on running code that is not pawl's? */
+bool slot_may_run_on(const Checkout *slot);
+/* For the janitor: end such processes, and free the slots of those that are gone. The mutex is not held. true: some are
+ * left. */
+bool endings_tend(Pool *pool);
+void ender_check(Pool *pool); /* is the connection for that still alive? */
+
+/* ---- janitor.c ---- */
+
+/* Nothing that the janitor waits for is worth a wait of pool_free(). */
+Deadline   janitor_deadline(const Pool *pool, int ms);
+bool       conn_answers(Pool *pool, Conn *conn);
 ThreadBody janitor_run; /* context: the Pool */
 
 #endif

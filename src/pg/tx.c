@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "pg/metric.h"
 #include "pg/retry.h"
+#include "sql.h"
 
 /* How much longer than the deadline a transaction may sit idle before the server ends it: we are stopped or gone. */
 #define IDLE_MARGIN_MS 5000
@@ -64,12 +65,12 @@ static bool answer_is_lost(const Conn *conn, ErrorCode code, const Error *error)
  * means the same as 25006 there.
  * - Deferred triggers fire at the commit, under no statement_timeout, and a commit is never canceled. So the server
  * looks whether the client is gone, which closes its socket at the deadline. It does not look while it waits for a
- * standby: what is written stays so.
+ * standby: what is written stays so. The code may turn that off, so the pool is given the process that runs it.
  */
-static ErrorCode tx_begin(Tx *tx, const TxOptions *options, Error *reterr)
+static ErrorCode tx_begin(Tx *tx, const TxOptions *options, int64_t *ret_process, Error *reterr)
 {
     const char *mode = options->read_only ? " read only" : tx->is_foreign ? " read write" : "";
-    char        sql[320];
+    char        sql[400];
     int         left = deadline_left_ms(tx->deadline);
 
     int limit = conn_limit_ms(tx->deadline);
@@ -77,13 +78,16 @@ static ErrorCode tx_begin(Tx *tx, const TxOptions *options, Error *reterr)
 
     snprintf(sql, sizeof sql,
              "begin isolation level read committed%s; set local statement_timeout = %d; set local lock_timeout = %d; "
-             "set local idle_in_transaction_session_timeout = %d%s",
+             "set local idle_in_transaction_session_timeout = %d%s%s",
              mode, limit, lock, left < INT32_MAX - IDLE_MARGIN_MS ? left + IDLE_MARGIN_MS : 0,
-             tx->is_foreign ? "; set local client_connection_check_interval = 1000"
-                            : "; set local search_path = pg_catalog, pg_temp");
-    ErrorCode code = db_run(tx, sql, DB_NONE, NULL, reterr);
+             tx->is_foreign ? "; set local client_connection_check_interval = 1000; "
+                            : "; set local search_path = pg_catalog, pg_temp",
+             tx->is_foreign ? sql_pg_process : "");
+    if (!tx->is_foreign)
+        return db_run(tx, sql, DB_NONE, NULL, reterr);
+    ErrorCode code = db_get_i64(tx, sql, DB_NONE, ret_process, reterr);
 
-    if (code == OK || !tx->is_foreign || strcmp(reterr->sqlstate, "0A000") != 0)
+    if (code == OK || strcmp(reterr->sqlstate, "0A000") != 0)
         return code;
     error_set_sqlstate(reterr, "25006");
     return reterr->code = ERR_UNAVAILABLE;
@@ -170,6 +174,7 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
 {
     scoped(pool_release) Checkout *checkout = NULL;
     ErrorCode                      code     = OK;
+    int64_t                        process  = 0;
     Tx                             tx       = {.arena      = options->arena,
                                                .deadline   = options->deadline,
                                                .autocommit = work->run == run_statement,
@@ -185,7 +190,9 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
     tx.conn       = checkout_conn(checkout);
     TRY(limit_begin(options, try, reterr));
     if (work->run == run_body)
-        code = tx_begin(&tx, options, reterr);
+        code = tx_begin(&tx, options, &process, reterr);
+    if (process)
+        checkout_runs_foreign(checkout, (int)process);
     try->began = code == OK;
     if (try->began)
         code = work->run(work, &tx, try, reterr);

@@ -554,6 +554,68 @@ TEST(tx_of_foreign_code_leaves_no_session_state_behind)
     fixture_free(&fixture);
 }
 
+static const char outlive_sql[] =
+    "do $$ begin perform set_config('client_connection_check_interval', '0', true);"
+    " loop begin perform pg_sleep(60); exception when query_canceled then null; end; end loop; end $$";
+
+static ErrorCode outliving_body(Tx *tx, void *context, Error *reterr)
+{
+    (void)context;
+    return db_run(tx, outlive_sql, DB_NONE, NULL, reterr);
+}
+
+static int64_t outliving(const Fixture *fixture)
+{
+    return database_get_i64(fixture->db, "select count(*) from pg_stat_activity where query like 'do %' and "
+                                         "datname = current_database() and state = 'active'");
+}
+
+/* It catches the cancel and the time limits, and the server does not look for the closed socket. */
+TEST(tx_of_foreign_code_ends_what_outlives_its_deadline)
+{
+    Fixture    fixture = fixture_new();
+    TxOptions  options = options_of(&fixture);
+    PoolStatus status;
+    Error      error;
+
+    options.is_foreign = true;
+    options.deadline   = deadline_in_ms(300);
+    assert_code(ERR_TIMEOUT, tx_run(fixture.pool, &options, outliving_body, NULL, &error));
+    assert_int_equal(outliving(&fixture), 1);
+    pool_status(fixture.pool, &status);
+    assert_int_equal(status.size, 1); /* its slot is taken until it is gone */
+    await((pool_tend(fixture.pool), outliving(&fixture) == 0));
+    await((pool_tend(fixture.pool), pool_status(fixture.pool, &status), status.size == 0));
+    fixture_free(&fixture);
+}
+
+/* Another process of the same login may have its number by then. */
+TEST(tx_of_foreign_code_spares_a_process_that_began_later)
+{
+    Fixture                        fixture = fixture_new();
+    TxOptions                      options = options_of(&fixture);
+    scoped(pool_release) Checkout *other   = NULL;
+    int64_t                        pid     = 0;
+    Error                          error;
+
+    assert_ok(pool_acquire(fixture.pool, options.deadline, &other, &error));
+    Tx tx = {.conn = checkout_conn(other), .arena = fixture.arena, .deadline = options.deadline};
+    assert_ok(db_get_i64(&tx, "select pg_backend_pid()::bigint as value", DB_NONE, &pid, &error));
+    checkout_runs_foreign(other, (int)pid);
+    assert_ok(db_run(&tx, "select pg_sleep(0.01)", DB_NONE, NULL, &error));
+    assert_ok(db_run(&tx, "begin isolation level repeatable read; select count(*) from public.log", DB_NONE, NULL,
+                     &error)); /* it has a snapshot */
+    assert_false(pool_drain(fixture.pool, deadline_in_ms(0)));
+    (void)pool_tend(fixture.pool);
+    (void)pool_tend(fixture.pool);
+    assert_int_equal(database_get_i64(fixture.db,
+                                      "select count(*) from pg_stat_activity where backend_xmin is not null "
+                                      "and datname = current_database() and query like 'begin iso%'"),
+                     1);
+    pool_release(take(other));
+    fixture_free(&fixture);
+}
+
 TEST(call_lost_answer_is_unknown_without_a_key_and_run_again_with_one)
 {
     static const char sql[]   = "with k as (insert into public.done values ($1) on conflict do nothing returning 1)"

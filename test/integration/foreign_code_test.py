@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""foreign_code - functions of applications that outlive their deadline end with their process of the server."""
+import os
+from contextlib import contextmanager
+
+from bus_commands import events, send, show, wait_status
+from checks import metric, stop_clean
+from pawl_test import Database, Pawl, main, test, wait_until
+from process_cli import define, start
+
+SIZE = 3
+# A loop that catches what a client can send, and tells the server not to look whether it is gone.
+OUTLIVE = """
+create function app.outlive () returns void language plpgsql as $$
+begin
+  perform set_config('client_connection_check_interval', '0', true);
+  loop
+    begin
+      perform pg_sleep(60);
+    exception when query_canceled then null;
+    end;
+  end loop;
+end $$;
+create function app.outlives (payload jsonb, command_id uuid) returns jsonb language plpgsql security definer as
+  'begin perform app.outlive(); return payload; end';
+create function app.quick (payload jsonb, command_id uuid) returns jsonb language sql security definer as 'select payload';
+create table app.late (depth int);
+create function app.outlive_commit () returns trigger language plpgsql as $$
+begin
+  if new.depth < 1 then
+    set constraints all deferred;
+    insert into app.late values (new.depth + 1);
+  else
+    perform app.outlive();
+  end if;
+  return null;
+end $$;
+create constraint trigger late after insert on app.late deferrable initially deferred for each row execute function app.outlive_commit();
+create function app.commits (payload jsonb, command_id uuid) returns jsonb language sql security definer as
+  'insert into app.late values (0) returning payload';
+grant insert, select on all tables in schema app to public;
+"""
+
+
+@contextmanager
+def handlers(connections=SIZE + 1):
+    """A login of handlers that may have as many connections as the pool, and the one that ends what runs in them."""
+    with Database() as db:
+        login = f"handler_of_{db.name}"
+        db.rows(f"create role {login} login connection limit {connections} in role pawl_handler; create schema app; "
+                f"grant usage on schema app to {login}; {OUTLIVE}")
+        env = {"PAWL_HANDLER_DATABASE_URL": db.url.replace("postgres@", f"{login}@", 1), "PAWL_POOL_MIN": "1",
+               "PAWL_POOL_MAX": str(SIZE), "PAWL_POOL_RESERVED": "0"}
+        try:
+            with Pawl(db, env=env) as pawl:
+                yield db, pawl, login
+        finally:
+            db.rows(f"drop owned by {login} cascade; drop role {login}")
+
+
+def running(db, login):
+    """The processes of the server that run the function."""
+    return set(db.rows(f"select pid from pg_stat_activity where usename = '{login}' and state = 'active' and wait_event = 'PgSleep'"))
+
+
+def all_ended(db, pids):
+    listed = ", ".join(pids)
+    wait_until(lambda: db.value(f"select count(*) from pg_stat_activity where pid in ({listed})") == "0", what="the server has ended them")
+
+
+@test
+def steps_that_catch_their_cancel_leave_their_connections_to_others():
+    with handlers() as (db, pawl, login):
+        define(pawl, {"domain": "edge", "type": "outlives", "on_failure": "troubleshoot", "steps": [
+            {"name": "s", "sql": "app.outlives", "timeout": "1s", "retry": {"attempts": 2, "delay": "10ms"}}]})
+        define(pawl, {"domain": "edge", "type": "quick", "steps": [{"name": "s", "sql": "app.quick"}]})
+        pawl.serve()
+        for _ in range(2 * SIZE):
+            start(pawl, "outlives")
+        seen = set()
+
+        def all_tried():
+            seen.update(running(db, login))
+            return db.value("select count(*) from pawl.tsq") == str(2 * SIZE)
+        wait_until(all_tried, what="each of them was tried twice")
+        all_ended(db, seen)
+        wait_status(pawl, start(pawl, "quick"), "COMPLETED")
+        assert metric(pawl, "pawl_pool_processes_ended_total") == 4 * SIZE
+        stop_clean(pawl.server)
+
+
+@test
+def a_trigger_at_the_commit_that_catches_everything_is_ended():
+    with handlers() as (db, pawl, login):
+        command = send(pawl, "shop", "late")
+        worker = pawl.start("work", "shop", "--sql", "app.commits", "--timeout", "1s")
+        wait_until(lambda: running(db, login), what="the trigger runs at the commit")
+        all_ended(db, running(db, login))
+        assert db.value("select count(*) from app.late") == "0", "nothing of it was committed"
+        wait_until(lambda: "RETRY_SCHEDULED" in events(show(pawl, command)), what="it counts as an attempt")
+        stop_clean(worker)
+
+
+@test
+def a_pod_that_stops_ends_the_functions_that_it_cuts_off():
+    with handlers() as (db, pawl, login):
+        send(pawl, "shop", "outlives")
+        pawl.env.update(PAWL_DRAIN_TIMEOUT="1s", PAWL_CLOSE_TIMEOUT="1s")
+        with open(os.path.join(pawl.home, "pawl.ini"), "w", encoding="utf-8") as file:
+            file.write("[worker shop]\nsql = app.outlives\ntimeout = 1h\n")
+        pawl.serve()
+        wait_until(lambda: running(db, login), what="it runs")
+        pids = running(db, login)
+        stop_clean(pawl.server)
+        all_ended(db, pids)
+
+
+main()
