@@ -114,7 +114,7 @@ class Run:
         self.secret = item["secret"] or ""
         self.now_at, self.now_mono = moment(item["now"]), time.monotonic()
         self.records_left = item["records_left"]
-        self.done, self.begun, self.unkept, self.failures, self.aside, self.order = {}, {}, {}, {}, {}, {}
+        self.taken, self.done, self.begun, self.unkept, self.failures, self.aside, self.order = {}, {}, {}, {}, {}, {}, {}
         for step in item["steps"]:
             name = step["step"]
             if step["aside"]:  # by an operator's retry from this step or an earlier one
@@ -126,25 +126,28 @@ class Run:
                 self.unkept[name] = step["result"]
             elif step["error"] is None:
                 self.done[name] = step
+                self.taken.setdefault(step["response"], set()).update(step["taken"])  # of a wait
             else:
                 self.failures.setdefault(name, []).append(step)
             if step["call"] is not None:
                 self.order.setdefault(step["call"], step)
         self.signals, self.replies, self.replaced, requests = {}, {}, {}, []
-        for response in item["responses"]:
+        for arrived, response in enumerate(item["responses"]):
             if response["kind"] == "cancel":
                 requests.append(response["payload"])
             elif response["kind"] == "reply" and response.get("is_aside"):
                 self.replaced[response["name"]] = self.replaced.get(response["name"], 0) + 1
             elif response["kind"] in ("signal", "reply"):
-                of = self.signals if response["kind"] == "signal" else self.replies
-                of.setdefault(response["name"], []).append(response["payload"])
+                if response["kind"] == "signal":
+                    self.signals.setdefault(response["name"], []).append({**response, "arrived": arrived})
+                else:
+                    self.replies.setdefault(response["name"], []).append(response["payload"])
         # What cancels it: an operator, or its deadline. The first request counts, so that every replay gives the same reason.
         self.canceled = (DEADLINE if "deadline" in requests[0] else CANCELED) if requests else None
         self.deadline = moment(item["deadline"]) if item.get("deadline") else None
         # Steps whose command or child has not ended, while it is being compensated; and those of them whose calls have failed.
         self.open, self.awaited = {step["step"] for step in item["open"] or []}, []
-        self.number, self.used, self.is_compensating = 0, {}, False
+        self.number, self.is_compensating = 0, False
         self.calls = {}  # the number of each call so far, by its name
         self.versions = {}  # what version() has returned in this activation
         # A process that was canceled, or whose deadline passed, fails at the call at which it learned of it, also when it is replayed.
@@ -213,28 +216,14 @@ class Run:
     def wait(self, name, count=1, timeout=None, step=None):
         """`count` responses of this name: one payload, or a list of several. None: none came in time."""
         step = step or name
-        mark = self._call(step, "wait", [name, count])
-        used = self.used.get(name, 0)
-        if step in self.done and self.done[step]["verdict"] == "timed_out":
-            return None
-        if step in self.done:
-            self.used[name] = used + count
-            return self.done[step]["result"]
-        self._go_on()
-        come = self.signals.get(name, [])[used:used + count]
-        if len(come) == count:
-            self.used[name] = used + count
-            result = come[0] if count == 1 else come
-            self._report({"record": {"step": step, "result": result, **mark}})
-            return result
-        due = self._begin(step, timeout, mark)
-        if due and self.now() >= due:
-            # Written only if no response has come meanwhile: each changes the version of the state.
-            verdict = self._report({"record": {"step": step, "verdict": "timed_out", **mark}, "patch": {}, "version": self.state_version})
-            if verdict["verdict"] == "stale":
-                self._suspend(step, until=self.now())  # a response: begin again with it
-            return None
-        return self._suspend(step, responses=[{"name": name, "count": used + count}], until=due)
+        return self._wait(step, [name], count, timeout, self._call(step, "wait", [name, count]), lambda _, come: come[0] if count == 1 else come)
+
+    def wait_any(self, names, timeout=None, step=None):
+        """The first response of one of these names: its name and its payload. None: none came in time."""
+        step = step or "-or-".join(names)
+        mark = self._call(step, "wait", ["any", *names])
+        came = self._wait(step, names, 1, timeout, mark, lambda name, come: {"response": name, "payload": come[0]})
+        return (came["response"], came["payload"]) if came else None
 
     def sleep(self, name, seconds):
         mark = self._call(name, "sleep", seconds)
@@ -293,6 +282,31 @@ class Run:
         """A recorded version takes a number, and is found by its name: the other calls pass it over, also if the function does not ask for it any more."""
         while self.order.get(self.number, {}).get("call_kind") == "version":
             self.number += 1
+
+    def _wait(self, step, names, count, timeout, mark, result):
+        """result(name, payloads): what is recorded. A response is used by one wait: records have those that are taken."""
+        if step in self.done:
+            return None if self.done[step]["verdict"] == "timed_out" else self.done[step]["result"]
+        self._go_on()
+        mine = {name: [at for at, response in enumerate(self.signals.get(name, [])) if response.get("to_step") in (None, step)] for name in names}
+        left = {name: [at for at in mine[name] if at not in self.taken.get(name, ())] for name in names}
+        come = [name for name in names if len(left[name]) >= count]
+        if come:
+            first = min(come, key=lambda name: self.signals[name][left[name][0]]["arrived"])
+            taken = left[first][:count]
+            self.taken.setdefault(first, set()).update(taken)
+            value = result(first, [self.signals[first][at]["payload"] for at in taken])
+            self._report({"record": {"step": step, "result": value, "response": first, "taken": taken, **mark}})
+            return value
+        due = self._begin(step, timeout, mark)
+        if due and self.now() >= due:
+            # Written only if no response has come meanwhile: each changes the version of the state.
+            verdict = self._report({"record": {"step": step, "verdict": "timed_out", **mark}, "patch": {}, "version": self.state_version})
+            if verdict["verdict"] == "stale":
+                self._suspend(step, until=self.now())  # a response: begin again with it
+            return None
+        counts = [{"name": name, "count": len(mine[name]) - len(left[name]) + count} for name in names]
+        return self._suspend(step, responses=counts, until=due)
 
     def _call(self, name, kind, input):
         """Match this call with what is recorded at its place. Returns what its records have of it."""

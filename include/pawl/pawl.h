@@ -244,9 +244,12 @@ typedef struct {
     const char *payload; /* JSON; NULL: {}. An object is merged into the state, anything else as {name: payload} */
     const char *key;     /* applied once per process, name and key; NULL: a new one */
     const char *actor;
+    const char *
+        step; /* the wait that it answers, as it is shown: "approval", "approval[2]". No other wait takes it. NULL: any of this name */
 } PawlSignal;
 /* *ret_verdict (may be NULL), a constant: "RESUMED", "STORED" (the process does not wait for it, or for more),
- * "STORED_UNEXPECTED" (no wait of its definition takes this name), "REPEATED" (the key is known), "LATE" (the process has ended; its state was patched). */
+ * "STORED_UNEXPECTED" (no wait of its definition takes this name), "REPEATED" (the key is known), "LATE" (the process has ended, or the wait
+ * that it names; its state was patched). */
 PawlStatus pawl_process_signal(Pawl *pawl, const PawlSignal *signal, int timeout_ms, const char **ret_verdict,
                                PawlError *error);
 
@@ -307,6 +310,9 @@ typedef struct {
     const char *response;   /* of this name; NULL: that of the call */
     int         count;      /* so many of them; 0: 1 */
     long long   timeout_ms; /* 0: none */
+    /* Instead of response: up to 20 names, ended by NULL. The first response of one of them ends the wait, and *ret_response (may be NULL) is its name. */
+    const char *const *any;
+    const char       **ret_response;
 } PawlWait;
 /* *ret_result: the payload as JSON, or an array of several; NULL: they did not come in time. */
 PawlFlow pawl_run_wait(PawlRun *run, const PawlWait *wait, const char **ret_result);

@@ -76,11 +76,11 @@ as $$
 begin
   insert into pawl.process_definition_step (
     definition_id, number, last, name, kind, list, position, depth, parent, is_loop, acts, is_compensated, sends, undo_sends,
-    response, responses, until, sleeps, then_at, else_at)
+    response, race, responses, until, sleeps, then_at, else_at)
   select p_definition_id, u.ord - 1, coalesce(s.last, u.ord - 1), s.name, s.kind, coalesce(s.list, ''),
          coalesce(s.position, u.ord - 1), coalesce(s.depth, 0), s.parent,
          coalesce(s.is_loop, false), coalesce(s.acts, false), coalesce(s.is_compensated, false), s.sends, s.undo_sends,
-         s.response, s.responses, s.until, s.sleeps, s.then_at, s.else_at
+         s.response, s.race, s.responses, s.until, s.sleeps, s.then_at, s.else_at
   from jsonb_array_elements(p_steps) with ordinality u (step, ord)
   cross join lateral jsonb_populate_record(null::pawl.process_definition_step, u.step) s;
 exception when data_exception or integrity_constraint_violation then

@@ -103,6 +103,7 @@ begin
                  jsonb_agg(jsonb_build_object('kind', r.kind, 'name', r.name, 'key', r.key, 'payload', case when not r.is_aside then r.payload end)
                              || case when r.item = '{}' and not r.undo and not r.is_aside then '{}'
                                      else jsonb_build_object('item', r.item, 'undo', r.undo, 'aside', r.aside, 'is_aside', r.is_aside) end
+                             || case when r.to_step is null then '{}' else jsonb_build_object('to_step', r.to_step, 'to_item', r.to_item) end
                            order by r.number) filter (where n.is_needed), '[]'),
                'open', case when p.phase = 'compensating' then pawl.process_open(p.id) end,
                'sent', case when count(*) > 0 or p.wait is not null then ( -- not in its first activation

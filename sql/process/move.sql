@@ -53,6 +53,14 @@ begin
 end
 $$;
 
+-- The names of the responses that a wait takes: "a", or "a" or "b" of a race. null: it takes none, because it is for a condition.
+create or replace function pawl.wait_shown (p_step pawl.process_definition_step)
+  returns text
+  language sql immutable
+as $$
+  select string_agg('"' || n || '"', ' or ' order by n) from unnest(coalesce(p_step.race, array[p_step.response])) n
+$$;
+
 -- Why what a step has recorded does not mean the same if the step is that of p_new, wherever it is; null: it does. The step of p_old is that of the records.
 create or replace function pawl.step_differs (
   p_old pawl.process_definition_step, p_new pawl.process_definition_step, p_is_done boolean, p_acted boolean, p_is_sent boolean, p_is_undo_sent boolean,
@@ -65,11 +73,11 @@ as $$
     when p_new.kind is distinct from p_old.kind then 'was a ' || coalesce(p_old.kind, '?') || ' and is a ' || p_new.kind
     when p_new.depth <> p_old.depth then 'was inside of ' || p_old.depth || ' loops and is inside of ' || p_new.depth
     when p_new.list <> p_old.list then 'is in another list of steps'
-    when p_new.kind = 'wait' and not p_is_done and p_new.response is distinct from p_old.response then
-      'waits for ' || coalesce('"' || p_new.response || '"', 'a condition') || ' instead of ' || coalesce('"' || p_old.response || '"', 'a condition')
-    when p_new.kind = 'wait' and p_used and p_new.response is distinct from p_old.response then
-      'has used up ' || coalesce('responses "' || p_old.response || '"', 'no response') || ', and would have used ' || coalesce('"' || p_new.response || '"', 'none')
-    when p_new.kind = 'wait' and p_used and p_old.response is not null and p_new.responses <> p_old.responses then
+    when p_new.kind = 'wait' and not p_is_done and pawl.wait_shown(p_new) is distinct from pawl.wait_shown(p_old) then
+      'waits for ' || coalesce(pawl.wait_shown(p_new), 'a condition') || ' instead of ' || coalesce(pawl.wait_shown(p_old), 'a condition')
+    when p_new.kind = 'wait' and p_used and pawl.wait_shown(p_new) is distinct from pawl.wait_shown(p_old) then
+      'has used up ' || coalesce('responses ' || pawl.wait_shown(p_old), 'no response') || ', and would have used ' || coalesce(pawl.wait_shown(p_new), 'none')
+    when p_new.kind = 'wait' and p_used and p_old.until is null and p_new.responses <> p_old.responses then
       'has used up ' || p_old.responses || ' responses, and would have used ' || p_new.responses
     when p_new.kind = 'sleep' and not p_is_done and p_new.sleeps <> p_old.sleeps then 'sleeps ' || p_new.sleeps || ' instead of ' || p_old.sleeps
     when p_is_sent and p_new.sends is distinct from p_old.sends then

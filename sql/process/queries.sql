@@ -124,10 +124,10 @@ select pawl.process_show($1, $2)::text
 
 -- name: signal
 -- One response. expected: names, separated by spaces. wake: the domain in which it has queued its process. domain: of
--- the bus. $1 process id, $2 name, $3 payload, $4 key, $5 domain or null, $6 actor
+-- the bus. $1 process id, $2 name, $3 payload, $4 key, $5 domain or null, $6 actor, $7 step that it answers or null
 select s.verdict, nullif(current_setting('pawl.wake', true), '') as wake, s.first,
        array_to_string(s.expected, ' ') as expected, s.domain
-from pawl.signal_one($1::uuid, $2::text, $3::jsonb, $4::text, $5::text, $6::text) s
+from pawl.signal_one($1::uuid, $2::text, $3::jsonb, $4::text, $5::text, $6::text, $7::text) s
 
 -- name: type_note
 -- Why nothing runs processes of a type: see pawl.process_type_note. $1 domain, $2 type

@@ -48,13 +48,45 @@ as $$
     || case when p_aside = 0 then '' else ':gone' || p_aside end
 $$;
 
--- What a process waits for: signals of a name, replies to a step, or any response.
+-- What a process waits for: signals of a name, replies to a step, or any response. to_step, to_item: the step that waits, of signals: one that names another
+-- step is not for it.
 create or replace function pawl.waits_read (p_waits jsonb)
-  returns table (kind text, name text, item integer[], undo boolean, aside integer, count bigint)
+  returns table (kind text, name text, item integer[], undo boolean, aside integer, count bigint, to_step text, to_item integer[])
   language sql stable
 as $$
-  select w.kind, coalesce(w.name, ''), coalesce(w.item, '{}'), coalesce(w.undo, false), coalesce(w.aside, 0), w.count
-  from jsonb_to_recordset(p_waits) w (kind text, name text, item integer[], undo boolean, aside integer, count bigint)
+  select w.kind, coalesce(w.name, ''), coalesce(w.item, '{}'), coalesce(w.undo, false), coalesce(w.aside, 0), w.count, w.to_step, coalesce(w.to_item, '{}')
+  from jsonb_to_recordset(p_waits) w (
+    kind text, name text, item integer[], undo boolean, aside integer, count bigint, to_step text, to_item integer[])
+$$;
+
+-- The steps that responses name, as they are shown, for processes; null: it names none. Steps of definitions have items, "approval[2]"; in code every text is a
+-- name. Raises for a text that is no step.
+create or replace function pawl.steps_read (p_ids bigint[], p_steps text[])
+  returns table (ord bigint, step text, item text)
+  language plpgsql stable
+as $$
+#variable_conflict use_column
+declare
+  c_defined constant text := '^[A-Za-z0-9][A-Za-z0-9_-]{0,49}(\[(0|[1-9][0-9]{0,8})\]){0,8}$';
+  c_code constant text := '^[A-Za-z0-9][][A-Za-z0-9_.:~-]{0,199}$';
+  v_wrong text;
+begin
+  select left(u.step, 60) into v_wrong
+  from unnest(p_ids, p_steps) u (id, step)
+  left join lateral (select p.definition_id from pawl.process p where p.id = u.id limit 1) p on true
+  where u.step is not null and u.step !~ case when p.definition_id is null then c_code else c_defined end limit 1;
+  if v_wrong is not null then
+    raise exception 'step must be the name of a step such as approval, or of an item''s such as approval[2], got "%"', v_wrong using errcode = 'QP001';
+  end if;
+  return query
+    select u.ord, case when p.is_code then u.step else split_part(u.step, '[', 1) end,
+           case when p.is_code or u.step not like '%[%' then '{}'
+                else '{' || replace(rtrim(substr(u.step, strpos(u.step, '[') + 1), ']'), '][', ',') || '}' end
+    from unnest(p_ids, p_steps) with ordinality u (id, step, ord)
+    cross join lateral (select exists (select from pawl.process p where p.id = u.id and p.definition_id is null) as is_code) p
+    where u.step is not null
+    order by u.ord;
+end
 $$;
 
 -- The same for people: {"approval": 2, "reply of ship[2]": 1}.
@@ -64,9 +96,11 @@ create or replace function pawl.waits_shown (p_waits jsonb)
 as $$
 begin
   return (
-    select jsonb_object_agg(
-      case w.kind when 'any' then '*' when 'signal' then w.name else 'reply of ' || pawl.record_text(w.name, w.item, w.undo, p_aside => w.aside) end, w.count)
-    from pawl.waits_read(p_waits) w);
+    select jsonb_object_agg(w.name, w.count)
+    from (
+      select case w.kind when 'any' then '*' when 'signal' then w.name else 'reply of ' || pawl.record_text(w.name, w.item, w.undo, p_aside => w.aside) end as name,
+             min(w.count) as count
+      from pawl.waits_read(p_waits) w group by 1) w);
 end
 $$;
 

@@ -54,8 +54,10 @@ begin
 end
 $$;
 
--- How many such responses a process has; kind any: of all. By index: one that waits for a name does not read the others.
-create or replace function pawl.process_response_count (p_id bigint, p_kind text, p_name text, p_item integer[], p_undo boolean, p_aside integer)
+-- How many such responses a process has, without those that name another step than p_to_step and p_to_item; kind any: of all. By index: one that waits for a
+-- name does not read the others.
+create or replace function pawl.process_response_count (
+  p_id bigint, p_kind text, p_name text, p_item integer[], p_undo boolean, p_aside integer, p_to_step text, p_to_item integer[])
   returns bigint
   language plpgsql stable
   set plan = keyed_cached
@@ -66,7 +68,8 @@ begin
   end if;
   return (
     select count(*) from pawl.process_response r
-    where r.id = p_id and r.kind = p_kind and r.name = p_name and r.item = p_item and r.undo = p_undo and r.aside = p_aside and not r.is_aside);
+    where r.id = p_id and r.kind = p_kind and r.name = p_name and r.item = p_item and r.undo = p_undo and r.aside = p_aside and not r.is_aside
+      and (r.to_step is null or r.to_step = p_to_step and r.to_item = p_to_item));
 end
 $$;
 
@@ -79,7 +82,7 @@ as $$
 begin
   return exists (
     select from pawl.process p where p.id = p_id and p.phase = 'forward' and exists (select from pawl.process_cancellations(p.id))) or exists (
-    select from pawl.waits_read(p_waits) w where w.count <= pawl.process_response_count(p_id, w.kind, w.name, w.item, w.undo, w.aside));
+    select from pawl.waits_read(p_waits) w where w.count <= pawl.process_response_count(p_id, w.kind, w.name, w.item, w.undo, w.aside, w.to_step, w.to_item));
 end
 $$;
 
@@ -108,7 +111,7 @@ $$;
 
 -- The functions below are the parts of pawl.process_respond, in its order, and run under its planner settings. p_ids, p_names, p_keys, p_payloads:
 -- the items; p_held: the processes that exist, whose rows it has locked; p_stored: the items that are new, by their position; p_kind: of all items, and
--- with p_item, p_undo and p_aside which step replies are for.
+-- with p_item, p_undo and p_aside which step replies are for; p_steps, p_items: the steps that signals name, and their items as texts; null: none does.
 
 -- Raises unless the arrays name responses.
 create or replace function pawl.responses_guard (p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[])
@@ -172,7 +175,8 @@ $$;
 
 -- Of processes that wait, those of which a wait is complete with the items that are new.
 create or replace function pawl.responses_complete (
-  p_held bigint[], p_ids bigint[], p_names text[], p_stored integer[], p_kind text, p_item integer[], p_undo boolean, p_aside integer)
+  p_held bigint[], p_ids bigint[], p_names text[], p_stored integer[], p_kind text, p_item integer[], p_undo boolean, p_aside integer, p_steps text[],
+  p_items text[])
   returns bigint[]
   language plpgsql stable
 as $$
@@ -184,47 +188,65 @@ begin
         select from unnest(p_ids) with ordinality n (id, ord) where n.id = p.id and n.ord = any (p_stored)))
       or exists (
         select from pawl.waits_read(p.waits) w
-        where w.count <= pawl.process_response_count(p.id, w.kind, w.name, w.item, w.undo, w.aside) + (
-            select count(*) from unnest(p_ids, p_names) with ordinality n (id, name, ord)
+        where w.count <= pawl.process_response_count(p.id, w.kind, w.name, w.item, w.undo, w.aside, w.to_step, w.to_item) + (
+            select count(*) from unnest(p_ids, p_names, p_steps, p_items) with ordinality n (id, name, step, item, ord)
             where n.id = p.id and n.ord = any (p_stored)
-              and (w.kind = 'any' or w.kind = p_kind and n.name = w.name and w.item = p_item and w.undo = p_undo and w.aside = p_aside))))
+              and (w.kind = 'any' or w.kind = p_kind and n.name = w.name and w.item = p_item and w.undo = p_undo and w.aside = p_aside
+                   and (n.step is null or n.step = w.to_step and n.item::integer[] = w.to_item)))))
     order by p.id);
 end
 $$;
 
--- The names of the responses that the waits of a definition take. Null: any, because there is no definition (code waits for what it wants), or because
--- a wait is for a condition on the state, which any response may change.
-create or replace function pawl.definition_responses (p_definition_id integer)
+-- The names of the responses that the waits of a definition take, or the wait of this step. Null: any, because there is no definition (code waits for what it
+-- wants), or because a wait is for a condition on the state, which any response may change.
+create or replace function pawl.definition_responses (p_definition_id integer, p_step text default null)
   returns text[]
   language plpgsql stable
   set plan = keyed_cached
 as $$
 begin
   if p_definition_id is null or exists (
-       select from pawl.process_definition_step s where s.definition_id = p_definition_id and s.kind = 'wait' and s.response is null) then
+       select from pawl.process_definition_step s
+       where s.definition_id = p_definition_id and s.kind = 'wait' and s.until is not null and (p_step is null or s.name = p_step)) then
     return null;
   end if;
   return array(
-    select distinct s.response from pawl.process_definition_step s where s.definition_id = p_definition_id and s.kind = 'wait' order by s.response);
+    select distinct n.name from pawl.process_definition_step s
+    cross join lateral unnest(coalesce(s.race, array[s.response])) n (name)
+    where s.definition_id = p_definition_id and s.kind = 'wait' and (p_step is null or s.name = p_step) order by n.name);
 end
 $$;
 
 -- Does a process that waits for these wait for such a response?
-create or replace function pawl.is_awaited (p_waits jsonb, p_kind text, p_name text, p_item integer[], p_undo boolean, p_aside integer)
+create or replace function pawl.is_awaited (
+  p_waits jsonb, p_kind text, p_name text, p_item integer[], p_undo boolean, p_aside integer, p_to_step text, p_to_item integer[])
   returns boolean
   language plpgsql stable
 as $$
 begin
   return exists (
     select from pawl.waits_read(p_waits) w
-    where w.kind = 'any' or w.kind = p_kind and w.name = p_name and w.item = p_item and w.undo = p_undo and w.aside = p_aside);
+    where w.kind = 'any' or w.kind = p_kind and w.name = p_name and w.item = p_item and w.undo = p_undo and w.aside = p_aside
+      and (p_to_step is null or p_to_step = w.to_step and p_to_item = w.to_item));
+end
+$$;
+
+-- Has this wait of a process ended, so that it takes no response any more? One that has failed may be tried again.
+create or replace function pawl.wait_has_ended (p_id bigint, p_step text, p_item integer[])
+  returns boolean
+  language plpgsql stable
+as $$
+begin
+  return exists (
+    select from pawl.process_step s
+    where s.id = p_id and s.step = p_step and s.item = p_item and not s.undo and s.kind = 'step' and s.aside = 0 and s.error is null);
 end
 $$;
 
 -- Insert the items that are new, and merge signals into the states. p_resumed: the processes that they have resumed.
 create or replace function pawl.responses_store (
   p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_stored integer[], p_resumed bigint[], p_actor text,
-  p_kind text, p_item integer[], p_undo boolean, p_aside integer)
+  p_kind text, p_item integer[], p_undo boolean, p_aside integer, p_steps text[], p_items text[])
   returns void
   language plpgsql
 as $$
@@ -233,13 +255,16 @@ declare
   v_now timestamptz := pawl.now();
 begin
   with item as (
-    select u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload,
-           case when u.id = any (p_resumed) then u.ord = max(u.ord) over (partition by u.id) end as resumed
-    from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
+    select u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload, u.step, coalesce(u.item::integer[], '{}') as to_item,
+           case when u.id = any (p_resumed) and a.is_for then u.ord = max(u.ord) over (partition by u.id, a.is_for) end as resumed
+    from unnest(p_ids, p_names, p_keys, p_payloads, p_steps, p_items) with ordinality u (id, name, key, payload, step, item, ord)
+    cross join lateral ( -- one that names a step that does not wait has resumed nothing
+      select u.step is null or exists (
+        select from pawl.process p where p.id = u.id and pawl.is_awaited(p.waits, p_kind, u.name, p_item, p_undo, p_aside, u.step, u.item::integer[])) as is_for) a
     where u.ord = any (p_stored)
   ), stored as (
-    insert into pawl.process_response (id, kind, name, item, undo, aside, key, number, payload, at, actor, met, resumed, waited_at, verdict, unexpected_in)
-    select i.id, p_kind, i.name, p_item, p_undo, p_aside, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor, p.met, i.resumed, p.waited_at,
+    insert into pawl.process_response (id, kind, name, item, undo, aside, to_step, to_item, key, number, payload, at, actor, met, resumed, waited_at, verdict, unexpected_in)
+    select i.id, p_kind, i.name, p_item, p_undo, p_aside, i.step, i.to_item, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor, p.met, i.resumed, p.waited_at,
            case when p_kind <> 'signal' then null
                 when i.resumed is not null then 'RESUMED'
                 when u.is_late then 'LATE'
@@ -249,12 +274,14 @@ begin
     left join lateral (
       select case when p_kind = 'reply' then pawl.record_text(i.name, p_item, p_undo, p_aside => p_aside) else pawl.record_text(p.step, p.item, p.undo) end as met,
              case when i.resumed then p.waited_at end as waited_at
-      from pawl.process p where p.id = i.id and (i.resumed or pawl.is_awaited(p.waits, p_kind, i.name, p_item, p_undo, p_aside)) limit 1) p on true
+      from pawl.process p where p.id = i.id and (i.resumed or pawl.is_awaited(p.waits, p_kind, i.name, p_item, p_undo, p_aside, i.step, i.to_item))
+      limit 1) p on true
     left join lateral (
-      select l.is_late, case when not l.is_late and not pawl.is_awaited(p.waits, p_kind, i.name, p_item, p_undo, p_aside)
-                                  and i.name <> all (pawl.definition_responses(p.definition_id)) then p.definition_id end as definition_id
+      select l.is_late, case when not l.is_late and not pawl.is_awaited(p.waits, p_kind, i.name, p_item, p_undo, p_aside, i.step, i.to_item)
+                                  and i.name <> all (pawl.definition_responses(p.definition_id, i.step)) then p.definition_id end as definition_id
       from pawl.process p
-      cross join lateral (select exists (select from pawl.outcome o where o.id = i.id) as is_late) l
+      cross join lateral (
+        select exists (select from pawl.outcome o where o.id = i.id) or i.step is not null and pawl.wait_has_ended(i.id, i.step, i.to_item) as is_late) l
       where p_kind = 'signal' and i.resumed is null and p.id = i.id limit 1) u on true
     returning id, name, key, payload, number
   ), patch as (
@@ -279,12 +306,12 @@ $$;
 
 -- A row per item. p_kind: signal; with any other the state stays as it is (outcomes of commands, which their step records; decisions). verdict: RESUMED (it completed a wait),
 -- STORED (the process does not wait for it, or for more), STORED_UNEXPECTED (no wait of its definition takes this name), REPEATED (the key is known, with the same payload), KEY_REUSED (the key is known with
--- another payload; nothing was stored), LATE (the process has ended; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its
+-- another payload or step; nothing was stored), LATE (the process has ended, or the wait that it names; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its
 -- limit, or the responses theirs; nothing was stored). first: of a response that is stored, the verdict of its first sender.
--- unexpected_in: of STORED_UNEXPECTED, the definition.
+-- unexpected_in: of STORED_UNEXPECTED, the definition. p_steps: the steps that signals name, as they are shown: no other wait takes them.
 create or replace function pawl.process_respond (
   p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_actor text, p_kind text default 'signal',
-  p_item integer[] default '{}', p_undo boolean default false, p_aside integer default 0)
+  p_item integer[] default '{}', p_undo boolean default false, p_aside integer default 0, p_steps text[] default null)
   returns table (ord integer, verdict text, first text, unexpected_in integer)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -296,8 +323,15 @@ declare
   v_large bigint[] := '{}'::bigint[];
   v_stored integer[];
   v_resumed bigint[] := '{}'::bigint[];
+  v_steps text[]; -- that items name, without
+  v_items text[]; -- their items; null: none does
 begin
-  perform pawl.responses_guard(p_ids, p_names, p_keys, p_payloads);
+  perform pawl.responses_guard(p_ids, p_names, p_keys, p_payloads), pawl.array_check('steps', p_steps, cardinality(p_ids), 'QP001', true);
+  if array_remove(p_steps, null) <> '{}' then
+    select array_agg(s.step order by u.ord), array_agg(s.item order by u.ord) into v_steps, v_items
+    from unnest(p_ids) with ordinality u (id, ord)
+    left join pawl.steps_read(p_ids, p_steps) s on s.ord = u.ord;
+  end if;
   select coalesce(array_agg(h.id), '{}'), array_agg(h.id) filter (where h.wait is not null) into v_held, v_waiting
   from (select p.id, p.wait from pawl.process p where p.id = any (p_ids) order by p.id for update) h;
   -- Under the locks, in a snapshot that sees all responses stored before.
@@ -323,25 +357,27 @@ begin
   if cardinality(v_stored) > 0 then
     -- Queued before the responses are inserted, so that their rows say which of them did it, and the process's row is updated once.
     if v_waiting is not null then
-      v_resumed := pawl.process_resume(pawl.responses_complete(v_waiting, p_ids, p_names, v_stored, p_kind, p_item, p_undo, p_aside));
+      v_resumed := pawl.process_resume(pawl.responses_complete(v_waiting, p_ids, p_names, v_stored, p_kind, p_item, p_undo, p_aside, v_steps, v_items));
     end if;
-    perform pawl.responses_store(p_ids, p_names, p_keys, p_payloads, v_stored, v_resumed, p_actor, p_kind, p_item, p_undo, p_aside);
+    perform pawl.responses_store(p_ids, p_names, p_keys, p_payloads, v_stored, v_resumed, p_actor, p_kind, p_item, p_undo, p_aside, v_steps,
+                                 v_items);
   end if;
   return query
     select u.ord::integer,
            case when p.id is null then 'NOT_FOUND'
                 when u.id = any (v_large) and r.payload is null then 'TOO_LARGE'
                 when u.ord <> all (v_stored) then
-                  case when r.payload = coalesce(u.payload, 'null') then 'REPEATED' else 'KEY_REUSED' end
+                  case when r.payload = coalesce(u.payload, 'null') and r.to_step is not distinct from u.step
+                            and r.to_item = coalesce(u.item::integer[], '{}') then 'REPEATED' else 'KEY_REUSED' end
                 when r.verdict is not null then r.verdict
                 when u.id = any (v_resumed) then 'RESUMED'
                 when o.id is not null then 'LATE'
                 else 'STORED' end, r.verdict, r.unexpected_in
-    from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
+    from unnest(p_ids, p_names, p_keys, p_payloads, v_steps, v_items) with ordinality u (id, name, key, payload, step, item, ord)
     left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
     left join lateral (select o.id from pawl.outcome o where o.id = u.id limit 1) o on true
     left join lateral (
-      select r.payload, r.verdict, r.unexpected_in from pawl.process_response r
+      select r.payload, r.to_step, r.to_item, r.verdict, r.unexpected_in from pawl.process_response r
       where r.id = u.id and r.kind = p_kind and r.name = u.name and r.item = p_item and r.key = u.key limit 1) r on true
     order by u.ord;
 end

@@ -156,7 +156,7 @@ begin
     cross join lateral (
       select 'RESUMED' as event, s.ended_at as at, 0::smallint as attempt, jsonb_build_object('step', n.name, 'by', 'time') as details, 4 as rank
       -- A wait that has a result was not ended by time, also if it was complete before the process was suspended.
-      where s.aside = 0 and coalesce(s.result, 'null') = 'null' and exists (
+      where s.aside = 0 and coalesce(s.result, 'null') = 'null' and s.response is null and exists (
           select from pawl.process_step b
           where b.id = s.id and b.step = s.step and b.item = s.item and b.undo = s.undo and b.kind = 'begin' and b.aside = 0 and b.attempt = 1
             and jsonb_typeof(b.result) is distinct from 'array' and b.ended_at <= s.ended_at)
@@ -240,7 +240,7 @@ as $$
             order by e.sent_id limit 100) s), '[]'),
     'steps', coalesce((
       select jsonb_agg(jsonb_build_object('name', pawl.record_text(s.step, s.item, s.undo, s.kind, s.aside), 'attempt', s.attempt, 'aside', s.aside,
-                         'verdict', s.verdict, 'result', pawl.json_shown(s.result, s.bytes <= 4194304), 'error', s.error,
+                         'verdict', s.verdict, 'response', s.response, 'result', pawl.json_shown(s.result, s.bytes <= 4194304), 'error', s.error,
                          'started_at', pawl.iso(s.started_at), 'ended_at', pawl.iso(s.ended_at),
                          'took_ms', (extract(epoch from s.ended_at - s.started_at) * 1000)::bigint) order by s.number)
       from (select s.*, sum(pawl.json_bytes(s.result)) over (order by s.number desc) as bytes
@@ -248,7 +248,7 @@ as $$
             where s.id = p.id and s.kind in ('step', 'done')) s), '[]'),
     'responses', coalesce((
       select jsonb_agg(jsonb_build_object('kind', r.kind, 'name', coalesce(nullif(pawl.record_text(r.name, r.item, r.undo, p_aside => r.aside), ''), r.kind), 'key', r.key, 'payload', pawl.json_shown(r.payload, r.bytes <= 4194304), 'at', pawl.iso(r.at), 'actor', r.actor,
-                         'met', r.met) order by r.number)
+                         'met', r.met, 'step', case when r.to_step is not null then pawl.record_text(r.to_step, r.to_item, false) end) order by r.number)
       from (select r.*, sum(pawl.json_bytes(r.payload)) over (order by r.number desc) as bytes
             from pawl.process_response r where r.id = p.id) r), '[]'),
     'audit', coalesce((

@@ -5,11 +5,11 @@
 -- another payload. QU005 several domains have the process.
 
 -- One response, from an application. A process that is unknown raises. first: the verdict of the first sender of this
--- response.
+-- response. step: the wait that it answers, as it is shown ("approval", "approval[2]"): no other wait takes it; null: any of its name.
 -- expected: of a response that was STORED_UNEXPECTED then, the names that the waits of the definition take.
 -- domain: of the bus.
 create or replace function pawl.signal_one (
-  p_process_id uuid, p_name text, p_payload jsonb, p_key text, p_domain text, p_actor text,
+  p_process_id uuid, p_name text, p_payload jsonb, p_key text, p_domain text, p_actor text, p_step text default null,
   out verdict text, out first text, out expected text[], out domain text)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -21,12 +21,13 @@ begin
   if v_id is null then
     raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
   end if;
-  select r.verdict, r.first, pawl.definition_responses(r.unexpected_in),
+  select r.verdict, r.first, pawl.definition_responses(r.unexpected_in, (select s.step from pawl.steps_read(array[v_id], array[p_step]) s)),
          (select n.name from pawl.process p join pawl.domain_name n on n.id = p.domain_id where p.id = v_id)
   into strict verdict, first, expected, domain
-  from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor)) r;
+  from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor),
+                            p_steps => array[p_step]) r;
   if verdict = 'KEY_REUSED' then
-    raise exception 'response "%" of process % is stored under key "%" with another payload', p_name, p_process_id, p_key using errcode = 'QP008';
+    raise exception 'response "%" of process % is stored under key "%" with another payload or step', p_name, p_process_id, p_key using errcode = 'QP008';
   end if;
   if verdict = 'TOO_LARGE' then
     raise exception 'the state of process % would exceed 1048576 bytes, or its responses 8388608 bytes or 10000', p_process_id
@@ -38,17 +39,18 @@ $$;
 -- The same in one word.
 create or replace function pawl.signal (
   p_process_id uuid, p_name text, p_payload jsonb default '{}', p_key text default null, p_domain text default null,
-  p_actor text default session_user)
+  p_actor text default session_user, p_step text default null)
   returns text
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 begin
-  return (pawl.signal_one(p_process_id, p_name, p_payload, p_key, p_domain, p_actor)).verdict;
+  return (pawl.signal_one(p_process_id, p_name, p_payload, p_key, p_domain, p_actor, p_step)).verdict;
 end
 $$;
 
 -- Raises unless the arrays name responses that an application may send.
-create or replace function pawl.signals_guard (p_process_ids uuid[], p_names text[], p_payloads jsonb[], p_keys text[], p_domains text[])
+create or replace function pawl.signals_guard (
+  p_process_ids uuid[], p_names text[], p_payloads jsonb[], p_keys text[], p_domains text[], p_steps text[])
   returns void
   language plpgsql
 as $$
@@ -58,7 +60,7 @@ declare
 begin
   perform pawl.array_check('process_ids', p_process_ids, v_count, 'QP001'), pawl.array_check('names', p_names, v_count, 'QP001'),
           pawl.array_check('payloads', p_payloads, v_count, 'QP001'), pawl.array_check('keys', p_keys, v_count, 'QP001'),
-          pawl.array_check('domains', p_domains, v_count, 'QP001', true);
+          pawl.array_check('domains', p_domains, v_count, 'QP001', true), pawl.array_check('steps', p_steps, v_count, 'QP001', true);
   if v_count > c_count_max then
     raise exception 'at most % responses can be sent in one call, got %', c_count_max, v_count using errcode = 'QP001';
   end if;
@@ -71,9 +73,11 @@ $$;
 
 -- Many responses in one call, which takes a fraction of the time of as many calls of pawl.signal. A row per item. verdict: as pawl.signal; where that
 -- raises: NOT_FOUND, AMBIGUOUS (several domains have the process: name one of them), KEY_REUSED, TOO_LARGE (each item of the process); and LOCKED (see
--- pawl.process_lock; nothing was stored, and the same item may be sent again). A NULL domain matches any.
+-- pawl.process_lock; nothing was stored, and the same item may be sent again). A NULL domain matches any. steps: as in
+-- pawl.signal_one; null: none is named.
 create or replace function pawl.process_signal (
-  p_process_ids uuid[], p_names text[], p_payloads jsonb[], p_keys text[], p_domains text[] default null, p_actor text default session_user)
+  p_process_ids uuid[], p_names text[], p_payloads jsonb[], p_keys text[], p_domains text[] default null, p_actor text default session_user,
+  p_steps text[] default null)
   returns table (ord integer, verdict text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -84,7 +88,7 @@ declare
   v_locked bigint[]; -- by other transactions
   v_refused text[]; -- verdicts of those that are not sent
 begin
-  perform pawl.signals_guard(p_process_ids, p_names, p_payloads, p_keys, p_domains);
+  perform pawl.signals_guard(p_process_ids, p_names, p_payloads, p_keys, p_domains, p_steps);
   select array_agg(f.id order by f.ord), array_agg(case when f.domains is not null then 'AMBIGUOUS' end order by f.ord) into v_found, v_refused
   from pawl.commands_find(p_process_ids, pawl.process_domains(p_process_ids, p_domains)) f;
   v_locked := pawl.process_lock(v_found);
@@ -97,6 +101,6 @@ begin
   return query
     select r.ord, coalesce(r.refused, r.verdict) -- a process without a number is NOT_FOUND; both are in the order of the items
     from rows from (
-      pawl.process_respond(coalesce(v_found, '{}'), p_names, p_keys, p_payloads, pawl.operator_name(p_actor)), unnest(v_refused)) r (ord, verdict, first, unexpected_in, refused);
+      pawl.process_respond(coalesce(v_found, '{}'), p_names, p_keys, p_payloads, pawl.operator_name(p_actor), p_steps => p_steps), unnest(v_refused)) r (ord, verdict, first, unexpected_in, refused);
 end
 $$;

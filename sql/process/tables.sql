@@ -52,7 +52,8 @@ create table pawl.process_definition_step (
   is_compensated boolean not null,
   sends text, -- where its command or child is sent, as type and domain; null: it sends none
   undo_sends text, -- the same of its compensation
-  response text, -- of a wait; null: it is for a condition
+  response text, -- of a wait: the name of the responses that it takes; null: it has one of the next two
+  race text[], -- the names of which the first response ends it
   responses integer, -- how many of them
   until text, -- the condition
   sleeps text, -- in which form
@@ -63,7 +64,8 @@ create table pawl.process_definition_step (
   constraint process_definition_step_name_check check (name ~ '^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$' and name <> 'end'),
   constraint process_definition_step_number_check check (number between 0 and 999 and last between number and 999),
   constraint process_definition_step_wait_check check (
-    case when kind = 'wait' then (response is null) <> (until is null) and (responses >= 1) is true else coalesce(response, until) is null end),
+    case when kind = 'wait' then num_nonnulls(response, race, until) = 1 and (responses >= 1) is true
+    else num_nonnulls(response, race, until) = 0 end),
   constraint process_definition_step_when_check check (kind <> 'when' or (then_at > position and else_at > position) is true)
 );
 create index process_definition_step_wait on pawl.process_definition_step (definition_id) where kind = 'wait';
@@ -82,7 +84,7 @@ create table pawl.process (
   compensating_at timestamptz, -- when that began
   wait text, -- the status that it shows while it waits
   -- What resumes it, of which one is enough: [{"kind": "signal" | "reply" | "any", "name", "item", "undo", "aside",
-  -- "count"}]. A count is that of all such responses since the start.
+  -- "count", "to_step", "to_item"}]. A count is that of all such responses since the start; of signals without those that name another step.
   waits jsonb,
   deadline timestamptz,
   deadline_action text,
@@ -146,6 +148,8 @@ create table pawl.process_response (
   item integer[] not null default '{}', -- and its item
   undo boolean not null default false, -- a reply to its compensation
   aside smallint not null default 0, -- and which of its records that undoes
+  to_step text, -- of a signal: only this wait may take it; null: any of its name
+  to_item integer[] not null default '{}', -- and its item
   key text not null, -- one response per key
   number bigint not null, -- grows in the order of arrival
   payload jsonb not null,

@@ -89,7 +89,8 @@ extern const FieldTable     api_empty_body;
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
     api_command_domain_parameters[], api_policy_parameters[];
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
-extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_version_parameters[];
+extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_signal_parameters[],
+    api_process_version_parameters[];
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
 

@@ -197,6 +197,12 @@ const RouteParameter api_process_domain_parameters[] = {
     {NULL,     NULL                                                                  },
 };
 
+const RouteParameter api_process_signal_parameters[] = {
+    {"domain", "the process's domain; needed only where several domains have this id"                   },
+    {"step",   "the wait that it answers, as it is shown: approval, approval[2]; no other wait takes it"},
+    {NULL,     NULL                                                                                     },
+};
+
 const RouteParameter api_process_parameters[] = {
     {"domain", "only this domain"},
     {"type", "only this type"},
@@ -288,7 +294,8 @@ static ErrorCode signal_read(Request *request, ProcessSignal *ret_signal, Error 
     *ret_signal = (ProcessSignal){.name    = request_capture(request, "name"),
                                   .payload = size > 0 ? arena_bytes(request_arena(request), body, size) : NULL,
                                   .key     = key ? key : made,
-                                  .actor   = request_principal(request)};
+                                  .actor   = request_principal(request),
+                                  .step    = request_query(request, "step")};
     return OK;
 }
 

@@ -123,7 +123,7 @@ static const Route rows[] = {
      .summary = "One process with its steps, responses and audit",
      .answer = &answer_process},
     {HTTP_POST, "/v1/processes/{id}/signals/{name}", api_process_signal_apart, SCOPE_PROCESS, .is_inline = true, .body_any = true,
-     .parameters = api_process_domain_parameters,
+     .parameters = api_process_signal_parameters,
      .summary = "Send a response to a process, applied once per Idempotency-Key; Pawl-Status is RESUMED, STORED, STORED_UNEXPECTED (no wait takes this name), REPEATED or LATE",
      .status = 201, .answer = &answer_process_signaled, .headers = signal_header},
     {HTTP_POST, "/v1/processes/{id}/retry", api_process_retry_once_apart, SCOPE_ADMIN, .is_inline = true, .body = &process_retry_table,

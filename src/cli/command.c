@@ -117,9 +117,10 @@ static const CommandFlag process_list_flags[] = {
     {NULL,       NULL,   NULL                                                                 },
 };
 static const CommandFlag process_signal_flags[] = {
-    {"--key",    "K",  "applied once per process, NAME and key; default: generated"},
-    {"--domain", "D",  "its domain, if several domains have this id"               },
-    {NULL,       NULL, NULL                                                        },
+    {"--key",    "K",  "applied once per process, NAME and key; default: generated"                       },
+    {"--step",   "S",  "the wait that it answers, as shown: approval, approval[2]; no other wait takes it"},
+    {"--domain", "D",  "its domain, if several domains have this id"                                      },
+    {NULL,       NULL, NULL                                                                               },
 };
 /* Who decides, and about what: one process, or all that match. */
 #define PROCESS_DECISION_FLAGS                                                                                         \

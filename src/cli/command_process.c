@@ -91,7 +91,8 @@ static void signal_warn(Call *call, const ProcessSignal *signal, const ProcessSi
     const char *nearest = process_signal_nearest(call->arena, signal->name, signaled);
 
     if (signaled->expected)
-        fprintf(stderr, "note: no wait of its definition takes \"%s\"%s%s%s\n", signal->name,
+        fprintf(stderr, "note: no wait of its definition%s%s takes \"%s\"%s%s%s\n", signal->step ? " in step " : "",
+                signal->step ? signal->step : "", signal->name,
                 nearest               ? ", did you mean \""
                 : *signaled->expected ? "; they take: "
                                       : ": it has none",
@@ -119,8 +120,11 @@ ErrorCode command_process_signal(Call *call, Error *reterr)
     scoped(app_close) App *app = NULL;
     char                   id[UUID_TEXT_SIZE], key[UUID_TEXT_SIZE];
     ProcessName            name;
-    ProcessSignal signal = {.name = call->arguments[1], .key = call_flag(call, "--key"), .actor = call_operator(call)};
-    ProcessSignaled signaled;
+    ProcessSignal          signal = {.name  = call->arguments[1],
+                                     .key   = call_flag(call, "--key"),
+                                     .step  = call_flag(call, "--step"),
+                                     .actor = call_operator(call)};
+    ProcessSignaled        signaled;
 
     TRY(process_name_read(call, id, &name, reterr));
     TRY(call_payload(call, 2, &signal.payload, reterr));

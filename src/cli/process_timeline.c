@@ -18,7 +18,7 @@
 #define ASIDE_NAMES_MAX 10
 
 typedef struct {
-    const char *name, *verdict, *result, *error, *started_at, *ended_at;
+    const char *name, *verdict, *response, *result, *error, *started_at, *ended_at;
     int64_t     attempt, aside, took_ms;
 } StepLine;
 
@@ -27,6 +27,7 @@ static const Field step_fields[] = {
     {"attempt",    FIELD_I64,  offsetof(StepLine, attempt)   },
     {"aside",      FIELD_I64,  offsetof(StepLine, aside)     },
     {"verdict",    FIELD_TEXT, offsetof(StepLine, verdict)   },
+    {"response",   FIELD_TEXT, offsetof(StepLine, response)  },
     {"result",     FIELD_JSON, offsetof(StepLine, result)    },
     {"error",      FIELD_TEXT, offsetof(StepLine, error)     },
     {"started_at", FIELD_TEXT, offsetof(StepLine, started_at)},
@@ -36,7 +37,7 @@ static const Field step_fields[] = {
 static const FieldTable step_table = {"step", step_fields, COUNT(step_fields), sizeof(StepLine)};
 
 typedef struct {
-    const char *kind, *name, *key, *payload, *at, *actor, *met;
+    const char *kind, *name, *key, *payload, *at, *actor, *met, *step;
 } ResponseLine;
 
 static const Field response_fields[] = {
@@ -47,6 +48,7 @@ static const Field response_fields[] = {
     {"at",      FIELD_TEXT, offsetof(ResponseLine, at)     },
     {"actor",   FIELD_TEXT, offsetof(ResponseLine, actor)  },
     {"met",     FIELD_TEXT, offsetof(ResponseLine, met)    },
+    {"step",    FIELD_TEXT, offsetof(ResponseLine, step)   },
 };
 static const FieldTable response_table = {"response", response_fields, COUNT(response_fields), sizeof(ResponseLine)};
 
@@ -183,6 +185,8 @@ static void step_print(Timeline *timeline, const StepLine *step)
         text_print(text, "%" PRId64 " ms", step->took_ms);
     else
         text_print(text, "%" PRId64 " s", step->took_ms / 1000);
+    if (step->response && strcmp(step->response, step->name) != 0)
+        text_print(text, "  took %s", step->response);
     if (step->error || step->result)
         text_print(text, "  %s", step->error ? step->error : step->result);
     line_end(timeline);
@@ -194,6 +198,8 @@ static void response_print(Timeline *timeline, const ResponseLine *response)
 
     line_begin(timeline, response->at, "response");
     text_print(text, "%-20s key %s", response->name, response->key);
+    if (response->step)
+        text_print(text, "  for %s", response->step);
     if (response->actor)
         text_print(text, "  by %s", response->actor);
     if (response->met)

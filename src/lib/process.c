@@ -117,7 +117,8 @@ static ErrorCode signal_send(Pawl *pawl, const PawlSignal *given, Deadline deadl
     ProcessSignal             signal = {.name    = given->name,
                                         .payload = given->payload,
                                         .key     = given->key ? given->key : key,
-                                        .actor   = given->actor};
+                                        .actor   = given->actor,
+                                        .step    = given->step};
     ProcessSignaled           signaled;
 
     if (!given->process_id || !uuid_parse(given->process_id, id))
@@ -341,14 +342,22 @@ PawlFlow pawl_run_step(PawlRun *run, const PawlStep *step, const char **ret_resu
 PawlFlow pawl_run_wait(PawlRun *run, const PawlWait *wait, const char **ret_result)
 {
     static const PawlWait none;
-    const char           *result = NULL;
-    PawlFlow              flow   = PAWL_FLOW_RETURN;
+    const char           *result = NULL, *response = NULL;
+    PawlFlow              flow = PAWL_FLOW_RETURN;
 
     wait = wait ? wait : &none;
     if (run_is_ours(run))
-        flow = flow_out(code_wait(run->code, wait->name, wait->response, wait->count, wait->timeout_ms, &result));
+        flow = flow_out(code_wait(run->code,
+                                  &(CodeWait){.name       = wait->name,
+                                              .response   = wait->response,
+                                              .any        = wait->any,
+                                              .count      = wait->count,
+                                              .timeout_ms = wait->timeout_ms},
+                                  &response, &result));
     if (ret_result)
         *ret_result = result;
+    if (wait->ret_response)
+        *wait->ret_response = response;
     return flow;
 }
 

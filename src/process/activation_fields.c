@@ -3,6 +3,7 @@
  */
 #include "process/activation_fields.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/moment.h"
@@ -18,6 +19,7 @@
 #define COUNT_MAX       1000000
 #define RETRY_S_MAX     86400
 #define RELEASE_S_MAX   3600
+#define TAKEN_MAX       10000
 
 /* ---- claim ---- */
 
@@ -33,6 +35,18 @@ static const Field claim_fields[] = {
 };
 const FieldTable activation_claim_table = {"activation claim", claim_fields, COUNT(claim_fields), sizeof(ClaimRequest)};
 
+/* A multirange as the positions in it. */
+static void taken_write(Writer *writer, const char *ranges)
+{
+    int64_t first, behind;
+
+    writer_array(writer, "taken");
+    while (ranges && taken_next(&ranges, &first, &behind))
+        for (; first < behind; first++)
+            writer_i64(writer, NULL, first);
+    writer_end(writer);
+}
+
 static ErrorCode steps_write(Writer *writer, const char *json, Arena *arena, Error *reterr)
 {
     StepRecord *steps;
@@ -47,6 +61,8 @@ static ErrorCode steps_write(Writer *writer, const char *json, Arena *arena, Err
         writer_i64(writer, "aside", steps[i].id.aside);
         writer_i64(writer, "attempt", steps[i].attempt);
         writer_text(writer, "verdict", step_end_names[steps[i].end]);
+        writer_text(writer, "response", steps[i].response);
+        taken_write(writer, steps[i].taken);
         writer_raw(writer, "result", steps[i].result);
         writer_text(writer, "error", steps[i].error);
         writer_time(writer, "retry_at", steps[i].retry_us);
@@ -103,7 +119,7 @@ ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const Lo
 /* ---- report ---- */
 
 typedef struct {
-    const char *step, *kind, *verdict, *result, *error, *call_kind, *input_hash;
+    const char *step, *kind, *verdict, *result, *error, *call_kind, *input_hash, *response, *taken;
     int64_t     attempt, call;
     double      took_s, retry_s;
 } RecordPart;
@@ -131,6 +147,11 @@ static const Field record_fields[] = {
     {"input_hash", FIELD_TEXT, offsetof(RecordPart, input_hash), .length_max = 200,
      .help = "the worker's own hash of what the call is given; it is returned with the history"},
     {"took_s", FIELD_REAL, offsetof(RecordPart, took_s), .min = 0, .max = LEASE_S_MAX},
+    {"response", FIELD_TEXT, offsetof(RecordPart, response), .length_max = 100,
+     .help = "of a wait: the name of the responses that it has taken"},
+    {"taken", FIELD_JSON, offsetof(RecordPart, taken),
+     .help = "and which of this name, an array of their positions in the order of arrival, from 0; no other wait takes "
+             "them"},
 };
 static const FieldTable record_table = {"step record", record_fields, COUNT(record_fields), sizeof(RecordPart)};
 
@@ -239,6 +260,33 @@ static int word_or_first(const char *const *words, const char *word)
     return word ? record_word(words, word, strlen(word)) : 0;
 }
 
+static ErrorCode taken_read(const char *json, Arena *arena, const char **ret_ranges, Error *reterr)
+{
+    Value       list  = value_trim(json, strlen(json)), item;
+    const char *at    = NULL;
+    int64_t     count = 0;
+    Text        ranges;
+
+    text_init(&ranges, arena, TEXT_MAX_BODY);
+    if (value_kind(list) != VALUE_ARRAY)
+        return fail(reterr, ERR_INVALID, "record.taken must be an array of positions from 0, got %.60s", json);
+    while (value_item_next(list, &at, &item)) {
+        char    digits[8] = "", *end;
+        int64_t position;
+
+        if (item.size >= sizeof digits || count++ > TAKEN_MAX)
+            return fail(reterr, ERR_INVALID, "record.taken must have at most %d positions below 10000000", TAKEN_MAX);
+        memcpy(digits, item.bytes, item.size);
+        position = strtoll(digits, &end, 10);
+        if (position < 0 || *end || end == digits)
+            return fail(reterr, ERR_INVALID, "record.taken must be an array of positions from 0, got \"%s\" in it",
+                        digits);
+        taken_add(&ranges, position);
+    }
+    *ret_ranges = taken_end(&ranges);
+    return OK;
+}
+
 static ErrorCode record_read(const ActivationReport *row, Arena *arena, ProcessReport *report, Error *reterr)
 {
     ProcessWrite *write = &report->write;
@@ -247,17 +295,20 @@ static ErrorCode record_read(const ActivationReport *row, Arena *arena, ProcessR
     if (!row->record)
         return OK;
     TRY(reader_object(row->record, strlen(row->record), &record_table, arena, &part, reterr));
-    write->record         = (StepRecord){.id         = record_of(part.step),
-                                         .attempt    = part.attempt ? part.attempt : 1,
-                                         .end        = (StepEnd)word_or_first(step_end_names, part.verdict),
-                                         .call       = part.call,
-                                         .call_kind  = part.call_kind,
-                                         .input_hash = part.input_hash,
-                                         .result     = part.result,
-                                         .error      = part.error};
-    write->record.id.kind = (RecordKind)word_or_first(record_kind_names, part.kind);
-    report->retry_us      = (int64_t)(part.retry_s * 1e6);
-    report->took_us       = (int64_t)(part.took_s * 1e6);
+    write->record          = (StepRecord){.id         = record_of(part.step),
+                                          .attempt    = part.attempt ? part.attempt : 1,
+                                          .end        = (StepEnd)word_or_first(step_end_names, part.verdict),
+                                          .call       = part.call,
+                                          .call_kind  = part.call_kind,
+                                          .input_hash = part.input_hash,
+                                          .result     = part.result,
+                                          .error      = part.error};
+    write->record.id.kind  = (RecordKind)word_or_first(record_kind_names, part.kind);
+    write->record.response = part.response;
+    if (part.taken)
+        TRY(taken_read(part.taken, arena, &write->record.taken, reterr));
+    report->retry_us = (int64_t)(part.retry_s * 1e6);
+    report->took_us  = (int64_t)(part.took_s * 1e6);
     return OK;
 }
 
@@ -295,8 +346,10 @@ static ErrorCode awaited_read(const ReaderArray *responses, Arena *arena, Proces
     for (int i = 0; i < responses->count; i++) {
         bool is_reply = rows[i].kind && strcmp(rows[i].kind, "reply") == 0;
 
-        waits[i] =
-            (Wait){is_reply ? response_reply(record_of(rows[i].name)) : response_signal(rows[i].name), rows[i].count};
+        waits[i] = (Wait){.of    = is_reply ? response_reply(record_of(rows[i].name)) : response_signal(rows[i].name),
+                          .count = rows[i].count};
+        if (!is_reply)
+            waits[i].to = write->wait_step;
         for (int j = 0; j < i; j++)
             if (response_compare(&waits[i].of, &waits[j].of) == 0)
                 return fail(reterr, ERR_INVALID, "wait.responses names \"%.100s\" twice", rows[i].name);

@@ -36,12 +36,14 @@ static TABLE(process_sent, "ProcessSent");
 static const AnswerField process_step_fields[] = {
     TEXT("name", .help = "the step, with its items in each; ~: its compensation"), I64("attempt"),
     I64("aside", .help = "set aside by the nth retry from a step; 0: it counts"), TEXT("verdict", .words = step_end_names),
+    TEXT("response", .nullable = true, .help = "of a wait: the name of what it has taken"),
     JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
     TIME("started_at"), TIME("ended_at"), I64("took_ms")};
 static TABLE(process_step, "ProcessStep");
 static const AnswerField process_response_fields[] = {
     TEXT("kind", .words = response_kinds), TEXT("name", .help = "of a signal, or of the step that has sent what it replies to"), TEXT("key"), JSON("payload", .nullable = true), TIME("at"), TEXT("actor", .nullable = true),
-    TEXT("met", .nullable = true, .help = "the step that waited for it when it arrived")};
+    TEXT("met", .nullable = true, .help = "the step that waited for it when it arrived"),
+    TEXT("step", .nullable = true, .help = "the wait that it answers; null: any of its name")};
 static TABLE(process_response, "ProcessResponse");
 static const AnswerField process_fields[] = {
     UUID("process_id"), TEXT("domain"), TEXT("type"), I64("version", .nullable = true, .help = "of its definition; null: its steps are code"),
@@ -64,7 +66,7 @@ static const AnswerField processes_fields[] = {ROWS("items", process_line), NEXT
 TABLE(processes, "Processes");
 static const char *const signal_verdicts[] = {"RESUMED", "STORED", "STORED_UNEXPECTED", "LATE", NULL};
 static const AnswerField process_signaled_fields[] = {
-    UUID("process_id"), TEXT("name"), TEXT("key"),
+    UUID("process_id"), TEXT("name"), TEXT("key"), TEXT("step", .optional = true, .help = "the wait that it answers"),
     TEXT("status", .optional = true, .words = signal_verdicts, .help = "of the first request under this key; missing if an earlier version answered it"),
     TEXT("did_you_mean", .optional = true, .help = "of STORED_UNEXPECTED: a name that a wait of the definition takes")};
 TABLE(process_signaled, "ProcessSignaled");
@@ -81,11 +83,14 @@ static const char *const process_phases[] = {"forward", "compensating", "compens
 static const AnswerField history_response_fields[] = {
     TEXT("kind", .words = response_kinds), TEXT("name", .help = "of a signal, or of the step that has sent what it replies to"), TEXT("key"),
     JSON("payload", .nullable = true), JSON("item", .optional = true), BOOL("undo", .optional = true), I64("aside", .optional = true),
+    TEXT("to_step", .optional = true, .help = "of a signal: only this wait may take it"), JSON("to_item", .optional = true),
     BOOL("is_aside", .optional = true, .help = "a reply that a retry has set aside, without its payload: what is sent next has the next number")};
 static TABLE(history_response, "HistoryResponse");
 static const AnswerField history_step_fields[] = {
     TEXT("step"), TEXT("kind", .words = record_kind_names), I64("aside", .help = "set aside by the nth retry from a step; 0: it counts"), I64("attempt"),
-    TEXT("verdict", .words = step_end_names), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
+    TEXT("verdict", .words = step_end_names), TEXT("response", .nullable = true, .help = "of a wait: the name of the responses that it has taken"),
+    JSON("taken", .help = "and which of this name: their positions in the order of arrival, from 0"),
+    JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
     TIME("retry_at", .nullable = true), I64("call", .nullable = true, .help = "the number of the call"), TEXT("call_kind", .nullable = true), TEXT("input_hash", .nullable = true), TIME("ended_at"),
     BOOL("reset", .help = "a failure that does not count any more: an operator had this call tried again")};
 static TABLE(history_step, "HistoryStep");

@@ -83,9 +83,16 @@ CodeFlow code_step(CodeRun *code, const CodeStep *step, const char **ret_result)
 
 /* ---- the other calls ---- */
 
-/* result NULL after CODE_NEXT: none came in time. timeout_ms 0: none. */
-CodeFlow code_wait(CodeRun *code, const char *name, const char *response, int count, int64_t timeout_ms,
-                   const char **ret_result);
+typedef struct {
+    const char *name;
+    const char *response; /* NULL: as the step */
+    const char *const
+           *any;        /* names, ended by NULL: the first response of one of them, instead of response; NULL: none */
+    int     count;      /* of them; 0: 1 */
+    int64_t timeout_ms; /* 0: none */
+} CodeWait;
+/* result NULL after CODE_NEXT: none came in time. *ret_response: the name of what has come; NULL: none. */
+CodeFlow code_wait(CodeRun *code, const CodeWait *wait, const char **ret_response, const char **ret_result);
 CodeFlow code_sleep(CodeRun *code, const char *name, int64_t ms);
 CodeFlow code_send(CodeRun *code, const char *name, bool is_child, const char *domain, const char *type,
                    const char *payload, int64_t timeout_ms, const char **ret_result);

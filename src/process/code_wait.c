@@ -9,40 +9,83 @@
 #include "base/reader.h"
 #include "process/code_internal.h"
 
-#define NUMBER_SIZE sizeof "-9223372036854775808"
+#define NUMBER_SIZE    sizeof "-9223372036854775808"
+#define WAIT_NAMES_MAX 20 /* as DEFINITION_ANY_MAX */
 
 /* ---- waits and time ---- */
 
-CodeFlow code_wait(CodeRun *code, const char *name, const char *response, int count, int64_t timeout_ms,
-                   const char **ret_result)
+/* For the hash of the input. */
+static const char *names_join(CodeRun *code, const VerbWait *wait)
 {
-    VerbWait  wait  = {.response   = response ? response : name,
-                       .count      = count ? count : 1,
-                       .timeout_ms = timeout_ms,
-                       .continues  = true};
-    Error     error = {0};
-    Flow      flow  = FLOW_STOPPED;
-    ErrorCode ended;
-    CodeCall  call;
-    Verb      verb;
-    char      number[NUMBER_SIZE];
+    Text text;
 
-    *ret_result = NULL;
+    text_init(&text, code->job->arena, TEXT_MAX_LINE);
+    for (int i = 0; i < wait->name_count; i++)
+        text_print(&text, "%s%s", i ? "|" : "", wait->names[i]);
+    return text_string(&text);
+}
+
+static const char *wait_defect(const CodeWait *given, const VerbWait *wait)
+{
+    if (given->any && given->response)
+        return "response and any cannot be given both";
+    if (wait->is_race && wait->count != 1)
+        return "count is for one response name, not for any";
+    if (wait->name_count < 1 || wait->name_count > WAIT_NAMES_MAX)
+        return "any must have 1 to 20 names";
+    if (wait->count < 1)
+        return "count must be at least 1";
+    return wait->timeout_ms < 0 ? "timeout must not be negative" : NULL;
+}
+
+/* As it is recorded: of a race the payload alone. */
+static const char *result_payload(CodeRun *code, const VerbWait *wait, const char *result)
+{
+    Value payload;
+
+    if (!wait->is_race)
+        return result;
+    payload = value_member((Value){result, strlen(result)}, "payload", strlen("payload"));
+    return arena_bytes(code->job->arena, payload.bytes, payload.size);
+}
+
+CodeFlow code_wait(CodeRun *code, const CodeWait *given, const char **ret_response, const char **ret_result)
+{
+    const char *response = given->response ? given->response : given->name;
+    VerbWait    wait     = {.names      = given->any ? given->any : &response,
+                            .name_count = given->any ? 0 : 1,
+                            .is_race    = given->any,
+                            .count      = given->count ? given->count : 1,
+                            .timeout_ms = given->timeout_ms,
+                            .continues  = true};
+    Error       error    = {0};
+    Flow        flow     = FLOW_STOPPED;
+    ErrorCode   ended;
+    CodeCall    call;
+    Verb        verb;
+    const char *defect;
+    char        number[NUMBER_SIZE];
+
+    *ret_response = *ret_result = NULL;
+    while (given->any && wait.name_count <= WAIT_NAMES_MAX && given->any[wait.name_count])
+        wait.name_count++;
+    defect = wait_defect(given, &wait);
     snprintf(number, sizeof number, "%lld", (long long)wait.count);
-    if (!code_call_begin(code, name, "wait", CODE_INPUT(wait.response ? wait.response : "", "#", number), &call))
+    if (!code_call_begin(code, given->name, "wait", CODE_INPUT(response ? names_join(code, &wait) : "", "#", number),
+                         &call))
         return CODE_RETURN;
-    if (wait.count < 1)
-        return code_defect(code, "wait \"%s\": count must be at least 1", name);
-    if (timeout_ms < 0)
-        return code_defect(code, "wait \"%s\": timeout must not be negative", name);
-    if (!run_success(code->run, record_of(name))) {
+    if (defect)
+        return code_defect(code, "wait \"%s\": %s", given->name, defect);
+    if (!run_success(code->run, record_of(given->name))) {
         CODE_TRY(code_go_on(code));
         verb  = code_verb(code, &call);
         ended = verb_wait(&verb, &wait, &flow, &error);
         CODE_TRY(code_obey(code, &verb, ended, flow, &error));
     }
-    if (run_success(code->run, record_of(name))->end != END_TIMED_OUT)
-        *ret_result = run_result(code->run, record_of(name));
+    if (run_success(code->run, record_of(given->name))->end == END_TIMED_OUT)
+        return CODE_NEXT;
+    *ret_response = run_success(code->run, record_of(given->name))->response;
+    *ret_result   = result_payload(code, &wait, run_result(code->run, record_of(given->name)));
     return CODE_NEXT;
 }
 

@@ -51,6 +51,7 @@
 #define DEFINITION_COUNT_MAX       10000 /* responses that one wait needs */
 #define DEFINITION_ROUNDS_MAX      10000 /* of a repeat: as many as a process may have records */
 #define DEFINITION_ROUNDS_DEFAULT  100
+#define DEFINITION_ANY_MAX         20                      /* names of responses that race for one wait */
 #define DEFINITION_TIME_MS_MAX     ((int64_t)315360000000) /* 3650 days */
 /* What a definition of this many bytes may take of the arena. */
 #define DEFINITION_ARENA_BYTES(size) (((size_t)2 << 20) + (size)*64)
@@ -124,9 +125,15 @@ typedef struct {
 } WalletAction;
 
 typedef struct {
-    const char      *response; /* its name; NULL: until */
+    const char *const *names;
+    int                count;
+} NameList;
+
+typedef struct {
+    const char      *response; /* its name; NULL: any or until */
+    NameList         any;      /* the first response of one of these; count 0: response or until */
     int64_t          count;    /* how many of them; 1 unless given */
-    const Condition *until;    /* NULL: response */
+    const Condition *until;    /* NULL: a response */
 } WaitAction;
 
 typedef struct {

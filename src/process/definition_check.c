@@ -199,16 +199,16 @@ static ErrorCode reference_check(Parser *parser, const Reference *reference)
 /* ---- responses ---- */
 
 /* The outcome of a command or a child arrives as a response that has the step's name. */
-static ErrorCode response_check(Parser *parser, const Step *step)
+static ErrorCode response_check(Parser *parser, const Step *step, const char *name)
 {
-    const char *name  = step->action.wait.response;
-    const Step *other = name ? step_find(parser, name) : NULL;
+    const Step *other = step_find(parser, name);
     const char *at    = parser->step_at[step->number];
     Value       value = {at, (size_t)(scan_value_end(at) - at)};
 
     if (!other || (other->action.kind != STEP_COMMAND && other->action.kind != STEP_PROCESS))
         return OK;
-    value = value_member(value_member(value, "wait", strlen("wait")), "response", strlen("response"));
+    value = value_member(value_member(value, "wait", strlen("wait")), step->action.wait.response ? "response" : "any",
+                         step->action.wait.response ? strlen("response") : strlen("any"));
     return source_refuse(&parser->source, value.bytes, parser->reterr,
                          "\"%s\" is the name of a %s step, whose outcome arrives under it: choose another one", name,
                          step_kinds[other->action.kind].name);
@@ -216,9 +216,17 @@ static ErrorCode response_check(Parser *parser, const Step *step)
 
 static ErrorCode responses_check(Parser *parser)
 {
-    for (int i = 0; i < parser->count; i++)
-        if (parser->steps[i]->action.kind == STEP_WAIT)
-            TRY(response_check(parser, parser->steps[i]));
+    for (int i = 0; i < parser->count; i++) {
+        const Step *step = parser->steps[i];
+        NameList    any  = step->action.wait.any;
+
+        if (step->action.kind != STEP_WAIT)
+            continue;
+        if (step->action.wait.response)
+            TRY(response_check(parser, step, step->action.wait.response));
+        for (int n = 0; n < any.count; n++)
+            TRY(response_check(parser, step, any.names[n]));
+    }
     return OK;
 }
 

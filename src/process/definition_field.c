@@ -81,6 +81,30 @@ static ErrorCode name_read(Parser *parser, const ProcessField *field, Value valu
     return OK;
 }
 
+static ErrorCode names_read(Parser *parser, const ProcessField *field, Value value, void *ret)
+{
+    NameList    *list  = ret;
+    int64_t      count = value_kind(value) == VALUE_ARRAY ? value_item_count(value) : 0;
+    const char **names;
+    const char  *at = NULL;
+    Value        item;
+
+    if (count < field->min || count > field->max)
+        return field_refuse(parser, field, value);
+    names = arena_array(parser->arena, const char *, (int)count);
+    for (int i = 0; value_item_next(value, &at, &item); i++) {
+        names[i] = string_copy(parser, item);
+        if (!names[i] || !name_is_valid(names[i], NAME_LENGTH_MAX, ""))
+            return source_refuse(&parser->source, item.bytes, parser->reterr, "must be a name, got %s",
+                                 value_excerpt(item).text);
+        for (int j = 0; j < i; j++)
+            if (strcmp(names[i], names[j]) == 0)
+                return source_refuse(&parser->source, item.bytes, parser->reterr, "\"%s\" is there twice", names[i]);
+    }
+    *list = (NameList){names, (int)count};
+    return OK;
+}
+
 static ErrorCode line_read(Parser *parser, const ProcessField *field, Value value, void *ret)
 {
     const char *text = string_copy(parser, value), *open;
@@ -411,6 +435,7 @@ static ErrorCode branches_field_read(Parser *parser, const ProcessField *field, 
 typedef ErrorCode       FieldRead(Parser *parser, const ProcessField *field, Value value, void *ret);
 static FieldRead *const field_reads[] = {
     [TYPE_NAME]       = name_read,
+    [TYPE_NAMES]      = names_read,
     [TYPE_DOMAIN]     = name_read,
     [TYPE_TYPE]       = name_read,
     [TYPE_TARGET]     = name_read,

@@ -198,11 +198,12 @@ static ErrorCode wait_check(Parser *parser, Value object, const WaitAction *wait
 {
     Value value = value_member(object, "wait", strlen("wait"));
 
-    if (!wait->response == !wait->until)
+    if ((wait->response != NULL) + (wait->any.count > 0) + (wait->until != NULL) != 1)
         return source_refuse(&parser->source, value.bytes, parser->reterr,
-                             "must have exactly one of response and until");
-    if (wait->until && object_has(value, "count"))
-        return source_refuse(&parser->source, value.bytes, parser->reterr, "count is for responses, not for until");
+                             "must have exactly one of response, any and until");
+    if (!wait->response && object_has(value, "count"))
+        return source_refuse(&parser->source, value.bytes, parser->reterr, "count is for response, not for %s",
+                             wait->until ? "until" : "any");
     if (object_has(object, "on_timeout") && !object_has(object, "timeout"))
         return source_refuse(&parser->source, object.bytes, parser->reterr, "on_timeout needs a timeout");
     return OK;

@@ -55,7 +55,13 @@ static void wait_write(const WaitAction *wait, Writer *writer)
 {
     if (wait->response)
         writer_text(writer, "response", wait->response);
-    else
+    if (wait->any.count)
+        writer_array(writer, "race");
+    for (int i = 0; i < wait->any.count; i++)
+        writer_text(writer, NULL, wait->any.names[i]);
+    if (wait->any.count)
+        writer_end(writer);
+    if (wait->until)
         writer_text(writer, "until", condition_text(wait->until));
     writer_i64(writer, "responses", wait->count);
 }

@@ -79,7 +79,13 @@ static void wait_describe(const Step *step, Text *text)
         text_print(text, "wait for ");
         if (wait->count > 1)
             text_print(text, "%lld ", (long long)wait->count);
-        label_print(wait->response, text);
+        text_append(text, wait->any.count ? "the first of " : "");
+        if (wait->response)
+            label_print(wait->response, text);
+        for (int i = 0; i < wait->any.count; i++) {
+            text_append(text, i ? ", " : "");
+            label_print(wait->any.names[i], text);
+        }
     }
     if (step->action.timeout_ms)
         duration_describe(", at most ", step->action.timeout_ms, text);

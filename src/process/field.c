@@ -59,9 +59,11 @@ static const ProcessTable command_table = {"command", command_fields, COUNT(comm
 
 static const ProcessField wait_fields[] = {
     {"response", TYPE_NAME, offsetof(WaitAction, response), .help = "the name of the responses to wait for"},
+    {"any", TYPE_NAMES, offsetof(WaitAction, any), .min = 2, .max = DEFINITION_ANY_MAX,
+     .help = "the names of responses of which the first that comes ends the wait; the result is {\"response\": NAME, \"payload\": ...}; instead of response"},
     {"count", TYPE_INTEGER, offsetof(WaitAction, count), .min = 1, .max = DEFINITION_COUNT_MAX,
      .help = "how many responses, with different keys; default: 1"},
-    {"until", TYPE_CONDITION, offsetof(WaitAction, until), .help = "wait until this condition holds; instead of response"},
+    {"until", TYPE_CONDITION, offsetof(WaitAction, until), .help = "wait until this condition holds; instead of response and any"},
 };
 static const ProcessTable wait_table = {"wait", wait_fields, COUNT(wait_fields)};
 
@@ -222,6 +224,9 @@ void field_rule_print(const ProcessField *field, Text *text)
     case TYPE_WORD:
     case TYPE_CONTINUE:
         words_print(field->words, text);
+        break;
+    case TYPE_NAMES:
+        text_print(text, "an array of %lld to %lld different names", (long long)field->min, (long long)field->max);
         break;
     case TYPE_DOMAIN:
         text_print(text, "1 to %lld letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit",

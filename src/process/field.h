@@ -18,6 +18,7 @@
 
 typedef enum {
     TYPE_NAME,       /* const char *: of a step, a response */
+    TYPE_NAMES,      /* NameList: two or more, each once */
     TYPE_DOMAIN,     /* const char * */
     TYPE_TYPE,       /* const char *: of a process, a command */
     TYPE_LINE,       /* const char *: a text without templates */
@@ -57,7 +58,7 @@ typedef struct {
     bool                required;
     bool                has_result;     /* its templates may name the step's own result */
     bool                is_after_round; /* it is evaluated at the end of the step's list */
-    int64_t             min, max;   /* INTEGER, REAL, DURATION in ms; DOMAIN: only max, its length */
+    int64_t             min, max;       /* INTEGER, REAL, DURATION in ms; DOMAIN: only max, its length */
     const char *const  *words;
     const ProcessTable *table; /* OBJECT */
     const char         *help;

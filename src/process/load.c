@@ -39,7 +39,7 @@ ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_
 /* Members of all three. */
 typedef struct {
     const char *step, *item, *kind, *verdict, *response, *taken, *call_kind, *input_hash, *result, *error, *key,
-        *payload;
+        *payload, *to_step, *to_item;
     int64_t aside, attempt, retry_us, call, ended_us;
     bool    undo, is_reset, is_aside;
 } Row;
@@ -65,6 +65,8 @@ static const Field row_fields[] = {
     {"is_reset",   FIELD_BOOL, offsetof(Row, is_reset)  },
     {"key",        FIELD_TEXT, offsetof(Row, key)       },
     {"payload",    FIELD_JSON, offsetof(Row, payload)   },
+    {"to_step",    FIELD_TEXT, offsetof(Row, to_step)   },
+    {"to_item",    FIELD_JSON, offsetof(Row, to_item)   },
     {"is_aside",   FIELD_BOOL, offsetof(Row, is_aside)  },
 };
 static const FieldTable row_table = {"row", row_fields, COUNT(row_fields), sizeof(Row)};
@@ -144,12 +146,17 @@ static void record_take(const Row *row, void *item)
 
 static void response_take(const Row *row, void *item)
 {
-    *(ProcessResponse *)item = (ProcessResponse){
+    ProcessResponse *response = item;
+
+    *response = (ProcessResponse){
         .of       = {(ResponseKind)word_index(response_kind_names, row->kind), row_id(row)},
         .key      = row->key,
         .payload  = row->payload,
+        .to       = {.step = row->to_step},
         .is_aside = row->is_aside
     };
+    if (row->to_item)
+        record_item_read((Value){row->to_item, strlen(row->to_item)}, &response->to);
 }
 
 static void open_take(const Row *row, void *item)

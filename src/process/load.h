@@ -37,6 +37,7 @@ typedef struct {
     ResponseOf  of;
     const char *key;
     const char *payload;  /* JSON */
+    RecordId    to;       /* of a signal: the wait that it answers; step NULL: any of its name */
     bool        is_aside; /* a reply that an operator has set aside */
 } ProcessResponse;
 

@@ -218,7 +218,7 @@ ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *aren
                     strlen(payload));
     return db_call(pool, &options, sql_process_signal,
                    DB_ARGS(db_uuid(name.id), db_text(signal->name), db_jsonb(payload), db_text(signal->key),
-                           db_text(name.domain), db_text(signal->actor)),
+                           db_text(name.domain), db_text(signal->actor), db_text(signal->step)),
                    &signaled_shape, ret_signaled, reterr);
 }
 

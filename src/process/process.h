@@ -140,10 +140,11 @@ typedef struct {
     const char *payload; /* JSON; NULL: {} */
     const char *key;     /* one response per process, name and key */
     const char *actor;
+    const char *step; /* the wait that it answers, as it is shown: "approval[2]"; NULL: any of this name */
 } ProcessSignal;
 
 /* verdict: RESUMED, STORED (it does not wait for it, or for more), STORED_UNEXPECTED (no wait of its definition takes this name), REPEATED (the key
- * is known), LATE (it has ended; its state was patched). first: the verdict when the key was new.
+ * is known), LATE (it has ended, or the wait that it names; its state was patched). first: the verdict when the key was new.
  * expected: of STORED_UNEXPECTED, the names that waits take, separated by spaces; NULL: any.
  * wake: the domain of the bus whose workers should be woken; NULL: none. */
 #define PROCESS_SIGNALED_COLUMNS(X, T)    \

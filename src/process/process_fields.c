@@ -73,6 +73,8 @@ void process_signaled_write(Writer *writer, Arena *arena, const char *process_id
     writer_text(writer, "process_id", process_id);
     writer_text(writer, "name", signal->name);
     writer_text(writer, "key", signal->key);
+    if (signal->step)
+        writer_text(writer, "step", signal->step);
     if (with_verdict)
         writer_text(writer, "verdict", signaled->verdict);
     if (signaled->first)

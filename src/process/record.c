@@ -46,6 +46,11 @@ int record_compare(const RecordId *a, const RecordId *b)
     return order ? order : (a->aside > b->aside) - (a->aside < b->aside);
 }
 
+bool record_is_step(const RecordId *a, const RecordId *b)
+{
+    return strcmp(a->step, b->step) == 0 && items_compare(a, b) == 0;
+}
+
 const char *record_text(Arena *arena, const RecordId *id)
 {
     Text text;
@@ -61,14 +66,18 @@ const char *record_text(Arena *arena, const RecordId *id)
     return text_string(&text);
 }
 
+void record_write_items(Writer *writer, const char *name, const RecordId *id)
+{
+    writer_array(writer, name);
+    for (int i = 0; i < id->depth; i++)
+        writer_i64(writer, NULL, id->item[i]);
+    writer_end(writer);
+}
+
 void record_write_place(Writer *writer, const RecordId *id)
 {
-    if (id->depth) {
-        writer_array(writer, "item");
-        for (int i = 0; i < id->depth; i++)
-            writer_i64(writer, NULL, id->item[i]);
-        writer_end(writer);
-    }
+    if (id->depth)
+        record_write_items(writer, "item", id);
     if (id->undo)
         writer_bool(writer, "undo", true);
     if (id->aside)
@@ -114,6 +123,30 @@ int response_compare(const ResponseOf *a, const ResponseOf *b)
     int order = (int)a->kind - (int)b->kind;
 
     return order ? order : record_compare(&a->of, &b->of);
+}
+
+bool taken_next(const char **at, int64_t *ret_first, int64_t *ret_behind)
+{
+    const char *open = strchr(*at, '[');
+    char       *end;
+
+    if (!open)
+        return false;
+    *ret_first  = strtoll(open + 1, &end, 10);
+    *ret_behind = *end ? strtoll(end + 1, &end, 10) : *ret_first;
+    *at         = end;
+    return true;
+}
+
+void taken_add(Text *ranges, int64_t position)
+{
+    text_print(ranges, "%s[%lld,%lld)", ranges->length ? "," : "{", (long long)position, (long long)position + 1);
+}
+
+const char *taken_end(Text *ranges)
+{
+    text_append(ranges, ranges->length ? "}" : "{}");
+    return text_string(ranges);
 }
 
 int record_word(const char *const *words, const char *bytes, size_t size)

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/writer.h"
 #include "base/value.h"
+#include "base/writer.h"
 
 #define RECORD_DEPTH_MAX 8 /* loops inside each other, and the round that a decision is about */
 
@@ -69,8 +69,12 @@ int record_compare(const RecordId *a, const RecordId *b);
 const char *record_text(Arena *arena, const RecordId *id);
 /* The members of an object that are not what they are most often. */
 void record_write(Writer *writer, const RecordId *id);
+/* Its items as an array. */
+void record_write_items(Writer *writer, const char *name, const RecordId *id);
 /* The same without its step and kind. */
 void record_write_place(Writer *writer, const RecordId *id);
+/* Is it the same step and item? */
+bool record_is_step(const RecordId *a, const RecordId *b);
 /* item: an array of numbers, or missing. */
 void record_item_read(Value item, RecordId *id);
 
@@ -102,7 +106,15 @@ int        response_compare(const ResponseOf *a, const ResponseOf *b);
 typedef struct {
     ResponseOf of;
     int64_t    count;
+    RecordId   to; /* of signals: the step that waits; those that name another step are not for it */
 } Wait;
+
+/* Which responses of a name a wait has taken, by their order from 0, as PostgreSQL prints a multirange: "{[0,3),[5,6)}". *at is moved behind the range. false:
+ * there is no other one. */
+bool taken_next(const char **at, int64_t *ret_first, int64_t *ret_behind);
+/* Into an empty text; the server joins neighbours. */
+void        taken_add(Text *ranges, int64_t position);
+const char *taken_end(Text *ranges);
 
 /* The index of a word in a list that NULL ends; -1: it is not there. */
 int record_word(const char *const *words, const char *bytes, size_t size);

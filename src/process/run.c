@@ -457,6 +457,11 @@ static RecordId record_copy(Arena *arena, RecordId id)
     return id;
 }
 
+static bool wait_is_same(const Wait *a, const Wait *b)
+{
+    return response_compare(&a->of, &b->of) == 0 && (!a->to.step || record_is_step(&a->to, &b->to));
+}
+
 void run_wait(Run *run, RecordId step, WaitKind kind, const ResponseOf *of, int64_t count, int64_t due_us)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
@@ -470,17 +475,20 @@ void run_wait(Run *run, RecordId step, WaitKind kind, const ResponseOf *of, int6
     run->has_waits = true;
     if (!of || run->wait_count == WAITS_MAX)
         return;
+    Wait wait = {.of = *of, .count = count};
+
+    if (of->kind == RESPONSE_SIGNAL)
+        wait.to = record_as(step, RECORD_STEP);
     for (int i = 0; i < run->wait_count; i++)
-        if (response_compare(&run->waits[i].of, of) == 0) {
+        if (wait_is_same(&run->waits[i], &wait)) {
             if (count < run->waits[i].count)
                 run->waits[i].count = count;
             return;
         }
     run->waits = run_list_grow(run->arena, run->waits, run->wait_count, &run->wait_space, sizeof *run->waits);
-    run->waits[run->wait_count++] = (Wait){
-        {of->kind, record_copy(run->arena, of->of)},
-        count
-    };
+    wait.of.of = record_copy(run->arena, of->of);
+    wait.to    = record_copy(run->arena, wait.to);
+    run->waits[run->wait_count++] = wait;
 }
 
 void run_wait_none(Run *run, RecordId step)

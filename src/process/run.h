@@ -23,11 +23,11 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/sync.h"
+#include "base/value.h"
 #include "bus/worker.h"
 #include "process/key.h"
 #include "process/load.h"
 #include "process/metric.h"
-#include "base/value.h"
 #include "process/write.h"
 
 #define RUN_RECORDS_MAX     10000 /* of a process, but those of its compensations */
@@ -72,6 +72,8 @@ int run_attempts(Run *run, RecordId id);
 int64_t run_retried_us(const Run *run);
 /* The payloads of such responses that arrived, in order; without those that were set aside. */
 int run_responses(Run *run, ResponseOf of, const char *const **ret_payloads);
+/* The same. One that has arrived before another is before it in memory, whatever their names. */
+int run_arrivals(Run *run, ResponseOf of, const ProcessResponse *const **ret_list);
 /* Held from the time when a wait finds the responses that it takes until its record says so. Taken before the Run's own. */
 Mutex *run_responses_mutex(Run *run);
 /* How many replies to this step were set aside. */
@@ -177,7 +179,7 @@ must_check ErrorCode run_phase_set(Run *run, const char *phase, const char *reas
 /* ---- how it ends ---- */
 
 typedef enum { WAIT_REPLY, WAIT_ASYNC, WAIT_RETRY } WaitKind; /* in the order in which they are shown */
-/* of: NULL: only the time. count: of all such responses since the start. due_us 0: ten years. */
+/* of: NULL: only the time. count: of all such responses since the start, of signals without those that name another step. due_us 0: ten years. */
 void run_wait(Run *run, RecordId step, WaitKind kind, const ResponseOf *of, int64_t count, int64_t due_us);
 /* Complete at once: the process is not suspended but run again with what is known then. */
 void run_wait_none(Run *run, RecordId step);

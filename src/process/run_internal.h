@@ -9,10 +9,11 @@
 
 /* The responses of one kind and name, in the order of their arrival. */
 typedef struct {
-    ResponseOf   of;
-    const char **payloads;
-    int          count;
-    int          aside_count; /* that were set aside, and are not among them */
+    ResponseOf              of;
+    const char            **payloads;
+    const ProcessResponse **list; /* the same */
+    int                     count;
+    int                     aside_count; /* that were set aside, and are not among them */
 } ResponseList;
 
 struct Run {

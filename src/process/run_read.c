@@ -110,6 +110,7 @@ static int arrival_compare(const void *left, const void *right)
 void run_responses_add(Run *run, const ProcessResponse *list, int count)
 {
     const ProcessResponse **sorted   = arena_array(run->arena, const ProcessResponse *, count + 1);
+    const ProcessResponse **listed   = arena_array(run->arena, const ProcessResponse *, count + 1);
     const char            **payloads = arena_array(run->arena, const char *, count + 1);
 
     for (int i = 0; i < count; i++)
@@ -118,13 +119,15 @@ void run_responses_add(Run *run, const ProcessResponse *list, int count)
     run->responses = arena_array(run->arena, ResponseList, count + 1);
     for (int i = 0, taken = 0; i < count; i++) {
         if (i == 0 || response_compare(&sorted[i - 1]->of, &sorted[i]->of) != 0)
-            run->responses[run->response_count++] = (ResponseList){.of = sorted[i]->of, .payloads = &payloads[taken]};
+            run->responses[run->response_count++] =
+                (ResponseList){.of = sorted[i]->of, .payloads = &payloads[taken], .list = &listed[taken]};
         ResponseList *own = &run->responses[run->response_count - 1];
 
         own->aside_count += sorted[i]->is_aside;
         if (sorted[i]->is_aside)
             continue;
-        payloads[taken++] = sorted[i]->payload ? sorted[i]->payload : "null";
+        payloads[taken] = sorted[i]->payload ? sorted[i]->payload : "null";
+        listed[taken++] = sorted[i];
         own->count++;
     }
 }
@@ -291,6 +294,15 @@ int run_responses(Run *run, ResponseOf of, const char *const **ret_payloads)
     const ResponseList         *found = responses_find(run, &of);
 
     *ret_payloads = found ? found->payloads : NULL;
+    return found ? found->count : 0;
+}
+
+int run_arrivals(Run *run, ResponseOf of, const ProcessResponse *const **ret_list)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
+    const ResponseList         *found = responses_find(run, &of);
+
+    *ret_list = found ? found->list : NULL;
     return found ? found->count : 0;
 }
 

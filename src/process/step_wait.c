@@ -14,8 +14,7 @@ static ErrorCode until_walk(Attempt *attempt, const VerbWait *wait, Flow *ret_fl
 {
     LookupContext context = {.walk = attempt->walk, .scope = attempt->scope, .arena = attempt->arena};
     Run          *run     = attempt->walk->run;
-    ResponseOf    any     = response_any();
-    int           count   = run_response_count(run);
+    Wait          any     = {.of = response_any(), .count = run_response_count(run) + 1};
     int64_t       version = run_version(run); /* before the state is read */
     bool          is_met;
 
@@ -23,7 +22,7 @@ static ErrorCode until_walk(Attempt *attempt, const VerbWait *wait, Flow *ret_fl
     if (is_met)
         return verb_succeed(&attempt->verb, "true", ret_flow, reterr);
     run_wait_state(run, version);
-    return verb_wait_on(&attempt->verb, wait, &any, count + 1, ret_flow, reterr);
+    return verb_wait_on(&attempt->verb, wait, &any, 1, ret_flow, reterr);
 }
 
 ErrorCode step_wait(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
@@ -31,7 +30,9 @@ ErrorCode step_wait(Walk *walk, const Scope *scope, const Step *step, Flow *ret_
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     const WaitAction         *action  = &step->action.wait;
     Attempt                   attempt = attempt_begin(walk, scope, step, &step->action, step_id(scope, step), arena);
-    VerbWait                  wait    = {.response   = action->response,
+    VerbWait                  wait    = {.names      = action->response ? &action->response : action->any.names,
+                                         .name_count = action->response ? 1 : action->any.count,
+                                         .is_race    = action->any.count > 0,
                                          .count      = action->count,
                                          .timeout_ms = step->action.timeout_ms,
                                          .continues  = step->continues_on_timeout};

@@ -10,7 +10,7 @@
  *     undone   a compensation is a step that is tried like others
  *
  * Invariants
- *   1. A response is used by one wait: the record of a wait names those that it has taken.
+ *   1. A response is used by one wait: the record of a wait names those that it has taken. One that names a step is used by no other.
  *   2. That time is over is recorded only if the state has not changed since it was read, and every response changes it: so of a response and a
  *      timeout at the same moment exactly one is recorded.
  *   3. An action that has happened and cannot be recorded is not run again: RECORD_DONE says that it has.
@@ -76,19 +76,22 @@ must_check ErrorCode verb_happened(Verb *verb, const char *result, const char *w
 /* ---- verb_wait.c ---- */
 
 typedef struct {
-    const char *response; /* its name; NULL: any */
-    int64_t     count;
-    int64_t     timeout_ms; /* 0: none */
-    bool        continues;  /* after it; else the step fails */
+    const char *const *names; /* of responses */
+    int                name_count;
+    bool               is_race; /* the first response of one of the names; else `count` of the one name */
+    int64_t            count;
+    int64_t            timeout_ms; /* 0: none */
+    bool               continues;  /* after it; else the step fails */
 } VerbWait;
 
 /* When this attempt of the step has begun; recorded now if it was not, with `what` as JSON or NULL. FLOW_NEXT: *ret_kept is the record. */
 must_check ErrorCode verb_begun(Verb *verb, int attempt, const char *what, const StepRecord **ret_kept, Flow *ret_flow,
                                 Error *reterr);
-/* Its result is the payload, of several an array of them; null if it goes on after its timeout. */
+/* The first responses that no wait has taken, in the order of their arrival, of those that name this step or none. Its result is the payload, of several an array of
+ * them, of a race {"response", "payload"}; null if it goes on after its timeout. */
 must_check ErrorCode verb_wait(Verb *verb, const VerbWait *wait, Flow *ret_flow, Error *reterr);
-/* What it waits for is not there: the time decides. count: of all such responses since the start. */
-must_check ErrorCode verb_wait_on(Verb *verb, const VerbWait *wait, const ResponseOf *of, int64_t count, Flow *ret_flow,
+/* What it waits for is not there: the time decides. list: any of them resumes the process. */
+must_check ErrorCode verb_wait_on(Verb *verb, const VerbWait *wait, const Wait *list, int count, Flow *ret_flow,
                                   Error *reterr);
 must_check ErrorCode verb_sleep(Verb *verb, int64_t due_us, Flow *ret_flow, Error *reterr);
 

@@ -1,7 +1,6 @@
 /*
  * verb_wait.c - steps that wait for responses or for the time; see verb.h.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -30,73 +29,105 @@ ErrorCode verb_begun(Verb *verb, int attempt, const char *what, const StepRecord
 /* ---- responses ---- */
 
 /* Responses of one name by their positions in the order of arrival, from 0. A retry from a step sets aside the records of some waits and leaves
- * others, so the records of waits have the ones that they have taken: "{[0,3),[5,6)}". */
+ * others, so the records of waits have the ones that they have taken. */
 typedef struct {
-    const char *const *payloads;
-    int64_t            count; /* that have arrived */
-    bool              *is_taken;
-    int64_t            taken;
+    const char                   *name;
+    const ProcessResponse *const *list;
+    int                           count; /* that have arrived */
+    bool                         *is_taken;
+    int64_t                       taken, open; /* of those that this wait may take */
+    int                           first;       /* open one */
+    const RecordId               *step;
 } Responses;
 
-static void position_take(Responses *responses, int64_t position)
+static void record_taken_read(Responses *responses, const StepRecord *record)
 {
-    if (position < 0 || position >= responses->count || responses->is_taken[position])
+    const char *at = record->taken;
+    int64_t     first, behind;
+
+    if (!at || record->id.aside || !record->response || strcmp(record->response, responses->name) != 0)
         return;
-    responses->is_taken[position] = true;
-    responses->taken++;
+    while (taken_next(&at, &first, &behind))
+        for (int64_t i = first < 0 ? 0 : first; i < behind && i < responses->count; i++)
+            responses->is_taken[i] = true;
 }
 
-/* A multirange as PostgreSQL prints it. */
-static void ranges_take(Responses *responses, const char *ranges)
+static bool response_is_for(const ProcessResponse *response, const RecordId *step)
 {
-    for (const char *at = strchr(ranges, '['); at; at = strchr(at, '[')) {
-        char   *end;
-        int64_t first = strtoll(at + 1, &end, 10), behind = *end ? strtoll(end + 1, &end, 10) : first;
-
-        for (int64_t i = first; i < behind && i < responses->count; i++)
-            position_take(responses, i);
-        at = end;
-    }
+    return !response->to.step || record_is_step(&response->to, step);
 }
 
 /* The responses of this name, and which of them waits have taken. */
-static void taken_read(Verb *verb, const char *name, Responses *ret_responses)
+static Responses arrivals_read(Verb *verb, const char *name)
 {
     const StepRecord *const *records;
-    int                      count = run_records(verb->run, &records);
+    int                      count     = run_records(verb->run, &records);
+    Responses                responses = {.name = name, .step = &verb->record.id};
 
-    *ret_responses          = (Responses){0};
-    ret_responses->count    = run_responses(verb->run, response_signal(name), &ret_responses->payloads);
-    ret_responses->is_taken = arena_array(verb->arena, bool, (int)ret_responses->count + 1);
+    responses.count    = run_arrivals(verb->run, response_signal(name), &responses.list);
+    responses.is_taken = arena_array(verb->arena, bool, responses.count + 1);
     for (int i = 0; i < count; i++)
-        if (records[i]->taken && records[i]->id.aside == 0 && records[i]->response &&
-            strcmp(records[i]->response, name) == 0)
-            ranges_take(ret_responses, records[i]->taken);
+        record_taken_read(&responses, records[i]);
+    for (int i = responses.count - 1; i >= 0; i--) {
+        if (!response_is_for(responses.list[i], &verb->record.id))
+            continue;
+        responses.taken += responses.is_taken[i];
+        responses.open += !responses.is_taken[i];
+        responses.first = responses.is_taken[i] ? responses.first : i;
+    }
+    return responses;
 }
 
-/* The first ones that no wait has taken, of which there are as many: one payload, or an array of several. */
-static ErrorCode responses_take(Verb *verb, const Responses *responses, int64_t count, RunRecord *record, Error *reterr)
+/* The one of which an open response has come first; NULL: there is none. */
+static const Responses *race_decide(const Responses *list, int count)
+{
+    const Responses *won = NULL;
+
+    for (int i = 0; i < count; i++)
+        if (list[i].open > 0 && (!won || list[i].list[list[i].first] < won->list[won->first]))
+            won = &list[i];
+    return won;
+}
+
+static void payload_print(const Responses *responses, int at, Text *text)
+{
+    const char *payload = responses->list[at]->payload;
+
+    text_append(text, payload ? payload : "null");
+}
+
+static void result_print(const VerbWait *wait, const Responses *responses, Text *text, Text *ranges)
 {
     int64_t taken = 0;
-    Text    text, ranges;
+
+    if (wait->is_race)
+        text_print(text, "{\"response\": \"%s\", \"payload\": ", responses->name);
+    for (int i = responses->first; taken < wait->count; i++) {
+        if (responses->is_taken[i] || !response_is_for(responses->list[i], responses->step))
+            continue;
+        if (wait->count > 1)
+            text_append(text, taken ? "," : "[");
+        payload_print(responses, i, text);
+        taken_add(ranges, i);
+        taken++;
+    }
+    text_append(text, wait->count > 1 ? "]" : wait->is_race ? "}" : "");
+}
+
+/* The first ones that are open, of which there are as many. */
+static ErrorCode responses_take(Verb *verb, const VerbWait *wait, const Responses *responses, RunRecord *record,
+                                Error *reterr)
+{
+    Text text, ranges;
 
     text_init(&text, verb->arena, RESULT_BYTES_MAX);
     text_init(&ranges, verb->arena, RESULT_BYTES_MAX);
-    for (int64_t i = 0; i < responses->count && taken < count; i++) {
-        if (responses->is_taken[i])
-            continue;
-        if (count > 1)
-            text_append(&text, taken ? "," : "[");
-        text_append(&text, responses->payloads[i]);
-        text_print(&ranges, "%s[%lld,%lld)", taken++ ? "," : "{", (long long)i, (long long)i + 1);
-    }
-    text_append(&ranges, "}"); /* the server joins neighbours */
-    if (count > 1)
-        text_append(&text, "]");
+    result_print(wait, responses, &text, &ranges);
     if (text_is_full(&text))
         return fail(reterr, ERR_LIMIT, "the responses have more than %zu bytes together", RESULT_BYTES_MAX);
-    record->result = text_string(&text);
-    record->taken  = text_string(&ranges);
+    record->response = responses->name;
+    record->result   = text_string(&text);
+    record->taken    = taken_end(&ranges);
     return OK;
 }
 
@@ -120,8 +151,7 @@ static ErrorCode timeout_record(Verb *verb, const VerbWait *wait, Flow *ret_flow
     return OK;
 }
 
-ErrorCode verb_wait_on(Verb *verb, const VerbWait *wait, const ResponseOf *of, int64_t count, Flow *ret_flow,
-                       Error *reterr)
+ErrorCode verb_wait_on(Verb *verb, const VerbWait *wait, const Wait *list, int count, Flow *ret_flow, Error *reterr)
 {
     RecordId          id = verb->record.id;
     const StepRecord *begun;
@@ -138,7 +168,8 @@ ErrorCode verb_wait_on(Verb *verb, const VerbWait *wait, const ResponseOf *of, i
         if (run_now_us(verb->run) >= due_us)
             return timeout_record(verb, wait, ret_flow, reterr);
     }
-    run_wait(verb->run, id, WAIT_ASYNC, of, count, due_us);
+    for (int i = 0; i < count; i++)
+        run_wait(verb->run, id, WAIT_ASYNC, &list[i].of, list[i].count, due_us);
     *ret_flow = FLOW_BLOCKED;
     return OK;
 }
@@ -147,15 +178,19 @@ ErrorCode verb_wait_on(Verb *verb, const VerbWait *wait, const ResponseOf *of, i
 ErrorCode verb_wait(Verb *verb, const VerbWait *wait, Flow *ret_flow, Error *reterr)
 {
     scoped(mutex_unlock) Mutex *held   = mutex_hold(run_responses_mutex(verb->run));
-    ResponseOf                  of     = response_signal(wait->response);
+    Responses                  *list   = arena_array(verb->arena, Responses, wait->name_count);
+    Wait                       *waits  = arena_array(verb->arena, Wait, wait->name_count);
     RunRecord                   record = verb->record;
-    Responses                   responses;
+    const Responses            *won;
 
-    taken_read(verb, wait->response, &responses);
-    if (responses.count < responses.taken + wait->count)
-        return verb_wait_on(verb, wait, &of, responses.taken + wait->count, ret_flow, reterr);
-    TRY(responses_take(verb, &responses, wait->count, &record, reterr));
-    record.response = wait->response;
+    for (int i = 0; i < wait->name_count; i++) {
+        list[i]  = arrivals_read(verb, wait->names[i]);
+        waits[i] = (Wait){.of = response_signal(wait->names[i]), .count = list[i].taken + wait->count};
+    }
+    won = race_decide(list, wait->name_count);
+    if (!won || won->open < wait->count)
+        return verb_wait_on(verb, wait, waits, wait->name_count, ret_flow, reterr);
+    TRY(responses_take(verb, wait, won, &record, reterr));
     return verb_record(verb, &record, ret_flow, reterr);
 }
 

@@ -347,6 +347,24 @@ static PawlFlow ending(PawlRun *run)
     return PAWL_FLOW_NEXT;
 }
 
+/* A race, with a timeout if its variant says so, and a wait for one of its names. */
+static PawlFlow decides(PawlRun *run)
+{
+    const char *any[] = {"approved", "rejected", NULL}, *came, *first, *second;
+    PawlWait    race  = {.name         = "decision",
+                         .any          = any,
+                         .ret_response = &came,
+                         .timeout_ms   = is("decides-briefly") ? 1 : 0};
+    char        result[256];
+
+    PAWL_FLOW(pawl_run_wait(run, &race, &first));
+    point();
+    PAWL_FLOW(pawl_run_wait(run, &(PawlWait){.name = "confirmed", .response = "approved"}, &second));
+    snprintf(result, sizeof result, "[\"%s\", %s, %s]", came ? came : "", first ? first : "null", second);
+    pawl_run_result(run, result);
+    return PAWL_FLOW_NEXT;
+}
+
 static PawlFlow order(PawlRun *run, void *context)
 {
     const char        *stock;
@@ -368,6 +386,8 @@ static PawlFlow order(PawlRun *run, void *context)
         return changed(run);
     if (strncmp(variant, "ending-", 7) == 0)
         return ending(run);
+    if (strncmp(variant, "decides-", 8) == 0)
+        return decides(run);
     if (is("heavy"))
         return heavy_run(run);
     if (is("asleep"))

@@ -136,21 +136,36 @@ static PawlFlow if_run(Saga *saga, json_t *node)
 
 /* ---- the others ---- */
 
+/* As definitions have the result of a race. */
+static void race_done(Saga *saga, json_t *node, const char *response, const char *payload)
+{
+    json_t *result = json_pack("{s:s, s:o}", "response", response, "payload", parsed(payload));
+    char   *json   = json_dumps(result, 0);
+
+    done(saga, node, json);
+    free(json);
+    json_decref(result);
+}
+
 static PawlFlow wait_run(Saga *saga, json_t *node)
 {
     bool        is_never = strcmp(text(node, "come"), "never") == 0;
-    PawlWait    wait     = {.name       = text(node, "name"),
-                            .response   = text(node, "response"),
-                            .timeout_ms = is_never ? WAIT_MS : 0};
-    const char *result;
+    json_t     *race     = json_object_get(node, "race");
+    const char *any[] = {json_string_value(json_array_get(race, 0)), json_string_value(json_array_get(race, 1)), NULL};
+    const char *came, *result;
+    PawlWait    wait = {.name         = text(node, "name"),
+                        .response     = any[0] ? NULL : text(node, "response"),
+                        .any          = any[0] ? any : NULL,
+                        .ret_response = &came,
+                        .timeout_ms   = is_never ? WAIT_MS : 0};
 
     wait.count = (int)number(node, "count");
     PAWL_FLOW(pawl_run_wait(saga->run, &wait, &result));
-    if (result) {
+    if (result && any[0])
+        race_done(saga, node, came, result);
+    else if (result)
         done(saga, node, result);
-        return PAWL_FLOW_NEXT;
-    }
-    if (strcmp(text(node, "to"), "fail") != 0)
+    if (result || strcmp(text(node, "to"), "fail") != 0)
         return PAWL_FLOW_NEXT;
     pawl_run_reason(saga->run, "no response came");
     return PAWL_FLOW_FAILED;

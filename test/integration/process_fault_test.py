@@ -3,7 +3,7 @@
 
 The points are claim.after, step.before, step.after, record.before, record.after, suspend.before, suspend.after, branch.after, end.before and
 end.after of module process; compensations pass those of steps. The processes have steps of every kind that acts: sql, exec, parallel, each, repeat, sleep,
-wait, wallet, command (handled by a worker of the same pod) and process (a child). PAWL_TEST_FULL=1 kills at every pass, else at every STRIDE-th.
+wait (a race, and one that a response names), wallet, command (handled by a worker of the same pod) and process (a child). PAWL_TEST_FULL=1 kills at every pass, else at every STRIDE-th.
 PAWL_TEST_PART=2/4 makes the second of every four of these kills, so that a full run can be split.
 """
 import os
@@ -45,7 +45,8 @@ def definition(kind, program):
          "compensate": {"command": {"domain": "jobs", "type": "undo", "payload": "undo job"}}},
         {"name": "child", "process": {"type": "kid", "state": {"of": kind}}, "compensate": {"sql": "demo.effect", "input": "undo child"}},
         {"name": "rest", "sleep": "50ms"},
-        {"name": "answer", "wait": {"response": "go"}, "timeout": "1h"},
+        {"name": "answer", "wait": {"any": ["stay", "go"]}, "timeout": "1h"},
+        {"name": "named", "wait": {"response": "go"}},
         {"name": "items", "each": "{{state.list}}", "concurrency": 2, "steps": [effect("item", input="{{item}}")]},
         {"name": "poll", "repeat": [effect("round", input="round {{index}}"), {"name": "pause", "sleep": "20ms"}], "until": 'steps.round == "round 1"'},
         {"name": "take", "wallet": {"kind": "capture", "hold": "{{steps.hold.txn_id}}"}} if kind == "good" else {"name": "take", "set": {}},
@@ -82,7 +83,8 @@ def start(db):
     db.rows("truncate demo.effect")
     for kind in ("bad", "good"):
         process_id = db.value(f"""select pawl.start('{kind}', '{{"list": ["i0", "i1"]}}', p_domain => 'demo')""")
-        db.rows(f"select pawl.signal('{process_id}', 'go', '{{\"come\": 1}}', 'k')")
+        db.rows(f"select pawl.signal('{process_id}', 'go', '{{\"come\": 1}}', 'k', p_step => 'named')")
+        db.rows(f"select pawl.signal('{process_id}', 'go', '{{\"come\": 2}}', 'l')")
     return since
 
 

@@ -137,9 +137,10 @@ class Site:
         return process_id
 
     def respond(self, process_id, node):
-        for number, payload in enumerate(node["payloads"]):
-            headers = {"Content-Type": "application/json", "Idempotency-Key": f"{node['name']}-{number}"}
-            answer = self.pawl.http("POST", f"/v1/processes/{process_id}/signals/{node['response']}",
+        for key, payload, step in sagas.responses(node):
+            headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+            query = f"?step={step}" if step else ""
+            answer = self.pawl.http("POST", f"/v1/processes/{process_id}/signals/{node['response']}{query}",
                                     body=json.dumps(payload).encode(), headers=headers)
             assert answer.status == 201, answer.body
 

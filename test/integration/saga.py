@@ -4,7 +4,8 @@ A saga is {"path", "on_failure", "operator", "nodes", "result"}. It is the membe
 every front end and the test find it. The nodes:
 
     step    outcomes: ok, retry, fail (for good) or refuse, one for each attempt; the last one for all further ones, too
-    wait    response, count, payloads. come: "early" (with the start), "asked" (when the process waits), "never" (until
+    wait    response, count, payloads. race: it is one of these names, the first of which ends the wait; named: the
+            response names this wait; decoy: before it comes one that names this other wait. come: "early" (with the start), "asked" (when the process waits), "never" (until
             the timeout; `to` is then continue or fail; late: they come after the end), or "cancel" (when it waits, an
             operator cancels it with compensation)
     sleep   ms
@@ -33,6 +34,7 @@ class Maker:
 
     def __init__(self, rng, path, depth=0):
         self.rng, self.path, self.depth, self.count = rng, path, depth, 0
+        self.more = random.Random(path)  # what is added to waits, so that it changes no other node
         self.on_failure = rng.choice(["compensate", "compensate", "compensate", "troubleshoot"])
         self.operator = "retry" if depth or rng.random() < 0.7 else "leave"  # a parent waits for the end of its child
 
@@ -89,14 +91,22 @@ class Maker:
         come, = self.rng.choices(list(shares), list(shares.values()))
         wait = {"do": "wait", "name": name, "response": response, "count": count, "payloads": payloads, "come": come,
                 "to": "continue"}
+        self.vary(wait, "elsewhere")
         if come != "never":
             members.add(response)
             return [wait]
         if self.on_failure == "compensate" and self.chance(0.3):
             wait["to"] = "fail"
         if self.chance(0.5):  # too late for this wait, in time for the next one
-            return [wait, {**wait, "name": self.name("w"), "come": "asked", "to": "continue"}]
+            return [wait, self.vary({**wait, "name": self.name("w"), "come": "asked", "to": "continue"}, name)]
         return [{**wait, "late": self.chance(0.5)}]
+
+    def vary(self, wait, other):
+        response = wait["response"]
+        wait["race"] = self.more.sample([response, response + "o"], 2) if wait["count"] == 1 and self.more.random() < 0.4 else []
+        wait["named"] = self.more.random() < 0.3
+        wait["decoy"] = other if self.more.random() < 0.3 else None
+        return wait
 
     def payload(self, response, number):
         if number or self.chance(0.3):  # no object: merged under the name of the response
@@ -190,7 +200,22 @@ def step_of(node, domain):
     if node["do"] == "set":
         return {"set": {member: source(value) for member, value in node["patch"].items()}}
     timeout = {"timeout": f"{WAIT_MS}ms", "on_timeout": node["to"]} if node["come"] == "never" else {}
-    return {"wait": {"response": node["response"], "count": node["count"]}, **timeout}
+    wait = {"any": node["race"]} if node["race"] else {"response": node["response"], "count": node["count"]}
+    return {"wait": wait, **timeout}
+
+
+def responses(node):
+    """What is sent to a wait: key, payload, and the wait that it names."""
+    if node["decoy"]:
+        yield f"{node['name']}-decoy", {node["response"]: "decoy"}, node["decoy"]
+    for number, payload in enumerate(node["payloads"]):
+        yield f"{node['name']}-{number}", payload, node["name"] if node["named"] else None
+
+
+def result_of(node):
+    if node["race"]:
+        return {"response": node["response"], "payload": node["payloads"][0]}
+    return node["payloads"] if node["count"] > 1 else node["payloads"][0]
 
 
 def action(step):
@@ -250,7 +275,7 @@ class Model:
                 self.respond(node)
 
     def respond(self, node):
-        for payload in node["payloads"]:
+        for _, payload, _ in responses(node):
             self.events["RESPONSE"] += 1
             self.state.update(payload if isinstance(payload, dict) else {node["response"]: payload})
 
@@ -299,7 +324,7 @@ class Model:
             return
         if node["come"] == "asked":
             self.respond(node)
-        result = node["payloads"] if node["count"] > 1 else node["payloads"][0]
+        result = result_of(node)
         self.note(node, result=result)
         self.done(node, result)
 

@@ -45,7 +45,11 @@ class Saga:
 
     def run_wait(self, node):
         timeout = sagas.WAIT_MS / 1000 if node["come"] == "never" else None
-        result = self.run.wait(node["response"], count=node["count"], timeout=timeout, step=node["name"])
+        if node["race"]:
+            came = self.run.wait_any(node["race"], timeout=timeout, step=node["name"])
+            result = {"response": came[0], "payload": came[1]} if came else None
+        else:
+            result = self.run.wait(node["response"], count=node["count"], timeout=timeout, step=node["name"])
         if not timeout:
             self.done(node, result)
         elif node["to"] == "fail":

@@ -184,11 +184,21 @@ TEST(definition_refuses_wrong_wallet_steps)
 TEST(definition_refuses_wrong_waits_and_sleeps)
 {
     assert_refused(STEP("{\"name\":\"b\",\"wait\":{}}"),
-                   "order.json:3:20: steps[1].wait: must have exactly one of response and until");
+                   "order.json:3:20: steps[1].wait: must have exactly one of response, any and until");
     assert_refused(STEP("{\"name\":\"b\",\"wait\":{\"response\":\"r\",\"until\":\"state.a\"}}"),
-                   "order.json:3:20: steps[1].wait: must have exactly one of response and until");
+                   "order.json:3:20: steps[1].wait: must have exactly one of response, any and until");
     assert_refused(STEP("{\"name\":\"b\",\"wait\":{\"until\":\"state.a\",\"count\":2}}"),
-                   "order.json:3:20: steps[1].wait: count is for responses, not for until");
+                   "order.json:3:20: steps[1].wait: count is for response, not for until");
+    assert_refused(STEP("{\"name\":\"b\",\"wait\":{\"any\":[\"r\",\"s\"],\"count\":2}}"),
+                   "order.json:3:20: steps[1].wait: count is for response, not for any");
+    assert_refused(STEP("{\"name\":\"b\",\"wait\":{\"any\":[\"r\",\"s\"],\"response\":\"r\"}}"),
+                   "order.json:3:20: steps[1].wait: must have exactly one of response, any and until");
+    assert_refused(STEP("{\"name\":\"b\",\"wait\":{\"any\":[\"r\"]}}"),
+                   "order.json:3:27: steps[1].wait.any: must be an array of 2 to 20 different names, got an array");
+    assert_refused(STEP("{\"name\":\"b\",\"wait\":{\"any\":[\"r\",\"s\",\"r\"]}}"),
+                   "order.json:3:36: steps[1].wait.any[2]: \"r\" is there twice");
+    assert_refused(STEP("{\"name\":\"b\",\"wait\":{\"any\":[\"r\",7]}}"),
+                   "order.json:3:32: steps[1].wait.any[1]: must be a name, got 7");
     assert_refused(STEP("{\"name\":\"b\",\"wait\":{\"response\":\"r\",\"count\":0}}"),
                    "order.json:3:44: steps[1].wait.count: must be an integer from 1 to 10000, got 0");
     assert_refused(STEP("{\"name\":\"b\",\"wait\":{\"response\":\"r\"},\"on_timeout\":\"fail\"}"),

@@ -184,8 +184,11 @@ static int64_t responses_count(Engine *engine, const Wait *wait)
         const char *kind = json_string_value(json_object_get(response, "kind"));
         const char *name = json_string_value(json_object_get(response, "name"));
 
+        const char *to = json_string_value(json_object_get(response, "to_step"));
+
         count += wait->of.kind == RESPONSE_ANY ||
-                 (strcmp(kind, response_kind_names[wait->of.kind]) == 0 && strcmp(name, wait->of.of.step) == 0);
+                 (strcmp(kind, response_kind_names[wait->of.kind]) == 0 && strcmp(name, wait->of.of.step) == 0 &&
+                  (!to || strcmp(to, wait->to.step) == 0));
     }
     return count;
 }
@@ -473,6 +476,13 @@ static void respond(Engine *engine, const char *kind, const char *name, json_t *
 void engine_signal(Engine *engine, const char *name, const char *payload)
 {
     respond(engine, "signal", name, parsed(payload));
+}
+
+void engine_signal_to(Engine *engine, const char *step, const char *name, const char *payload)
+{
+    engine_signal(engine, name, payload);
+    json_object_set_new(json_array_get(engine->responses, json_array_size(engine->responses) - 1), "to_step",
+                        json_string(step));
 }
 
 void engine_cancel(Engine *engine)

@@ -36,6 +36,8 @@ void engine_acts(Engine *engine, const char *record, const char *outcomes);
 /* Verdicts of the next writes; WRITE_WRITTEN: as the memory says. */
 void engine_verdict(Engine *engine, WriteVerdict verdict);
 void engine_signal(Engine *engine, const char *name, const char *payload);
+/* The same, for this wait only. */
+void engine_signal_to(Engine *engine, const char *step, const char *name, const char *payload);
 /* The command or child that this step has sent ends. result: JSON or NULL. */
 void engine_reply(Engine *engine, const char *step, const char *status, const char *result);
 void engine_cancel(Engine *engine);

@@ -234,6 +234,75 @@ TEST(walk_prefers_a_response_to_a_timeout)
     assert_runs(engine, "w done takes {[0,1)}; complete {\"a\": 1}");
 }
 
+#define RACE "{'name': 'w', 'wait': {'any': ['yes', 'no']}"
+
+TEST(walk_takes_the_first_response_of_a_race)
+{
+    scoped(engine_free) Engine *engine = engine_new(
+        "'steps': [" RACE "}, {'name': 'is', 'when': 'steps.w.response == \\\"no\\\"', 'then': 'v', 'else': 'end'},"
+        " {'name': 'v', 'wait': {'any': ['yes', 'no']}}], 'result': ['{{steps.w}}', '{{steps.v}}']");
+
+    assert_runs(engine, "w:begin; ASYNC w for signal yes*1, signal no*1");
+    engine_signal(engine, "other", "0");
+    engine_signal(engine, "no", "{\"n\": 1}");
+    engine_signal(engine, "yes", "2");
+    assert_runs(engine,
+                "w done takes {[0,1)}; is done; v done takes {[0,1)}; complete [{\"response\": \"no\", \"payload\": "
+                "{\"n\": 1}}, {\"response\": \"yes\", \"payload\": 2}]");
+}
+
+TEST(walk_counts_what_a_race_has_not_taken)
+{
+    scoped(engine_free) Engine *engine = engine_new("'steps': [" RACE "}, {'name': 'v', 'wait': {'response': 'no'}}]");
+
+    engine_signal(engine, "yes", "1");
+    assert_runs(engine, "w done takes {[0,1)}; v:begin; ASYNC v for signal no*1");
+}
+
+TEST(walk_times_a_race_out)
+{
+    scoped(engine_free) Engine *engine =
+        engine_new("'steps': [" RACE ", 'timeout': '10s', 'on_timeout': 'continue'}], 'result': '{{steps.w}}'");
+
+    assert_runs(engine, "w:begin; ASYNC w for signal yes*1, signal no*1 in 10 s");
+    engine_advance(engine);
+    engine_verdict(engine, WRITE_STALE); /* the state has changed at the same moment */
+    assert_runs(engine, "not written; w timed_out {}; complete null");
+}
+
+TEST(walk_gives_each_response_to_one_of_two_races)
+{
+    scoped(engine_free) Engine *engine =
+        engine_new("'steps': [{'name': 'p', 'parallel': {'x': [{'name': 'w', 'wait': {'any': ['a', 'b']}}],"
+                   " 'y': [{'name': 'v', 'wait': {'any': ['b', 'c']}}]}}], 'result': '{{steps.p}}'");
+
+    engine_signal(engine, "b", "1");
+    assert_runs(engine, "w done takes {[0,1)}; v:begin; ASYNC v for signal b*2, signal c*1");
+    engine_signal(engine, "a", "2");
+    assert_runs(engine, "ASYNC v for signal b*2, signal c*1");
+    engine_signal(engine, "b", "3");
+    assert_runs(
+        engine,
+        "v done takes {[1,2)}; p done; complete {\"x\":{\"response\": \"b\", \"payload\": 1},\"y\":{\"response\": "
+        "\"b\", \"payload\": 3}}");
+}
+
+TEST(walk_leaves_a_response_to_the_wait_that_it_names)
+{
+    scoped(engine_free) Engine *engine =
+        engine_new("'steps': [{'name': 'w', 'wait': {'response': 'go'}, 'timeout': '10s', 'on_timeout': 'continue'},"
+                   " {'name': 'v', 'wait': {'response': 'go', 'count': 2}}], 'result': ['{{steps.w}}', '{{steps.v}}']");
+
+    engine_signal_to(engine, "v", "go", "1");
+    assert_runs(engine, "w:begin; ASYNC w for signal go*1 in 10 s");
+    engine_advance(engine);
+    assert_runs(engine, "w timed_out {}; v:begin; ASYNC v for signal go*2");
+    engine_signal_to(engine, "w", "go", "2"); /* too late */
+    assert_runs(engine, "ASYNC v for signal go*2");
+    engine_signal(engine, "go", "3");
+    assert_runs(engine, "v done takes {[0,1),[2,3)}; complete [null, [1,3]]");
+}
+
 TEST(walk_waits_for_a_condition_on_the_state)
 {
     scoped(engine_free) Engine *engine =
