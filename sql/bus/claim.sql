@@ -179,10 +179,11 @@ $$;
 -- Up to p_limit commands of one domain, highest priority first, then in the order of their positions. p_after has, for each priority
 -- from 0 to 9, the position behind which the claim starts: claimers keep a cursor, so that claims do not read dead index entries
 -- before it. p_types: only these; NULL for all. Fewer than the limit when their payloads are large: what is leased must reach its
--- worker, and a response too large for memory or for HTTP would cost each of them an attempt.
+-- worker, and a response too large for memory or for HTTP would cost each of them an attempt. p_workers: the worker of the first command, of the
+-- second and so on, where one claim serves several; NULL: all are for p_worker.
 -- progress: the last report of the attempts before; null: there is none.
 create or replace function pawl.claim (
-  p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text)
+  p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text, p_workers text[] default null)
   returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
                  max_attempts smallint, priority smallint, pos bigint, progress jsonb)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -199,6 +200,7 @@ begin
   if (p_limit between 1 and 10000 and p_lease_ms between 100 and 86400000) is not true then
     raise exception 'limit must be from 1 to 10000 and lease from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
+  perform pawl.array_check('workers', p_workers, p_limit, 'QU001', true);
   v_tids := pawl.claim_find(p_domain_id, p_limit, p_after, p_types);
   if cardinality(v_tids) = 0 then
     -- A cursor beyond the last position that was given out is from before a restore or failover: nothing would be found at it until
@@ -216,19 +218,21 @@ begin
       delete from pawl.ready r
       where r.ctid = any (v_tids)
       returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
+    ), numbered as (
+      select t.*, row_number() over (order by t.priority desc, t.pos) as number from taken t
     ), leased as (
       insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at, worker, lease_ms)
-      select t.id, v_token, v_now + p_lease_ms * interval '1 ms', p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras, v_now, p_worker,
-             p_lease_ms
-      from taken t
+      select t.id, v_token, v_now + p_lease_ms * interval '1 ms', p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras, v_now,
+             case when p_workers is null then p_worker else p_workers[t.number] end, p_lease_ms
+      from numbered t
     )
     select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos, g.progress
-    from taken t
+    from numbered t
     join pawl.command c on c.id = t.id
     left join lateral ( -- read only for commands that have returned to the queue: the others have had no attempt
       select pawl.progress_object(g.step, g.attempt, g.percent, g.text, g.at) as progress
       from pawl.progress g where g.id = t.id and t.pos <> t.id limit 1) g on true
-    order by t.priority desc, t.pos;
+    order by t.number;
 end
 $$;
 

@@ -94,104 +94,169 @@ static void waits_done(WaitList *done)
 
 /* ---- one claim ---- */
 
-/* What a claim for one waiter found. */
+/* A claim for the first waiters of a group, and what it found. */
 typedef struct {
+    ClaimWait      *waits[SERVED_MAX];
+    int             wait_count;
+    int             limit; /* of all of them */
     Arena          *arena;
     ClaimedCommand *list;
     int             count;
     ErrorCode       code;
     Error           error;
-} Found;
+} Served;
+
+/* Under the mutex. A wait that reads more about what it got is served alone. */
+static void served_choose(ClaimGroup *group, Served *served)
+{
+    ClaimWait *first = TAILQ_FIRST(&group->waits);
+
+    for (ClaimWait *wait = first; wait && served->wait_count < SERVED_MAX; wait = TAILQ_NEXT(wait, link)) {
+        if (wait->lease_ms != first->lease_ms || served->limit + wait->limit > CLAIM_MAX)
+            continue;
+        wait->running                       = true;
+        served->waits[served->wait_count++] = wait;
+        served->limit += wait->limit;
+        if (first->on_found)
+            return;
+    }
+}
 
 /* A lease that cannot be released expires. */
-static void found_release(Claims *claims, Found *found)
+static void served_release(Claims *claims, Served *served)
 {
     Error error = {0};
 
-    if (lease_release(claims->pool, deadline_in_ms(CALL_MS), found->arena, found->list, found->count, &error) != OK)
+    if (lease_release(claims->pool, deadline_in_ms(CALL_MS), served->arena, served->list, served->count, &error) != OK)
         log_error(LOG_WARN, "claims", "commands that could not be given to a client were not released", &error);
-    found->count = 0;
+    served->count = 0;
 }
 
-static Found group_claim(Claims *claims, ClaimGroup *group, ClaimWait *wait)
+static const char *const *served_workers(const Served *served)
 {
-    Found found = {.arena = arena_new(ARENA_BYTES_DEFAULT)};
+    const char **workers = arena_array(served->arena, const char *, served->limit);
+    int          count   = 0;
 
-    claimer_serve(group->claimer, wait->worker);
-    found.code = claimer_claim(group->claimer, deadline_in_ms(CALL_MS), found.arena, wait->limit, wait->lease_ms,
-                               &found.list, &found.count, &found.error);
-    if (found.code != OK)
-        found.count = 0;
-    if (found.count > 0 && wait->on_found) {
-        found.code = wait->on_found(wait, found.arena, found.list, &found.count, &found.error);
-        if (found.code != OK)
-            found_release(claims, &found);
-    }
-    return found;
+    for (int i = 0; i < served->wait_count; i++)
+        for (int k = 0; k < served->waits[i]->limit; k++)
+            workers[count++] = served->waits[i]->worker;
+    return workers;
 }
 
-/* Under the mutex: what it found belongs to the waiter, or is released. */
-static void found_give(Claims *claims, ClaimWait *wait, Found *found)
+static void group_claim(Claims *claims, ClaimGroup *group, Served *served)
 {
-    if (found->count > 0 && wait->canceled)
-        undo_add(claims, take(found->arena), found->list, found->count);
-    else if (found->count > 0) {
-        wait->arena = take(found->arena);
-        wait->list  = found->list;
-        wait->count = found->count;
+    ClaimWait *first = served->waits[0];
+
+    served->arena = arena_new(ARENA_BYTES_DEFAULT);
+    claimer_serve(group->claimer, served_workers(served));
+    served->code = claimer_claim(group->claimer, deadline_in_ms(CALL_MS), served->arena, served->limit, first->lease_ms,
+                                 &served->list, &served->count, &served->error);
+    if (served->code != OK)
+        served->count = 0;
+    if (served->count > 0 && first->on_found) {
+        served->code = first->on_found(first, served->arena, served->list, &served->count, &served->error);
+        if (served->code != OK)
+            served_release(claims, served);
     }
-    wait->code  = found->code;
-    wait->error = found->error;
 }
 
-/* Under the mutex: a claim found nothing, or failed. That is so for every waiter that was there when it began: up to `last`. */
-static void group_tried(Claims *claims, ClaimGroup *group, int64_t last, const Found *found)
+/* Of several waiters each gets a copy, because their responses end at different times. */
+static void share_copy(ClaimWait *wait, const ClaimedCommand *list, int count)
+{
+    wait->arena = arena_new(ARENA_BYTES_DEFAULT);
+    wait->list  = arena_array(wait->arena, ClaimedCommand, count);
+    wait->count = count;
+    memcpy(wait->list, list, (size_t)count * sizeof *list);
+    for (int i = 0; i < count; i++) {
+        wait->list[i].command_id = arena_text(wait->arena, list[i].command_id);
+        wait->list[i].type       = arena_text(wait->arena, list[i].type);
+        wait->list[i].payload    = arena_text(wait->arena, list[i].payload);
+    }
+}
+
+/* Under no lock: the first commands go to the first waiter, and so on. A wait that was canceled meanwhile gets its own, too, which are released. */
+static void served_divide(Served *served)
+{
+    int given = 0;
+
+    for (int i = 0; i < served->wait_count; i++) {
+        ClaimWait *wait  = served->waits[i];
+        int        share = served->count - given < wait->limit ? served->count - given : wait->limit;
+
+        if (share > 0 && share == served->count) {
+            wait->arena = take(served->arena);
+            wait->list  = served->list;
+            wait->count = share;
+        } else if (share > 0) {
+            share_copy(wait, served->list + given, share);
+        }
+        given += share;
+    }
+}
+
+/* Under the mutex: a claim found less than was wanted, or failed. That is so for every waiter that was there when it began: up to `last`. */
+static void group_tried(Claims *claims, ClaimGroup *group, int64_t last, const Served *served)
 {
     ClaimWait *wait;
 
-    group->error      = found->error;
-    group->error.code = found->code;
+    group->error      = served->error;
+    group->error.code = served->code;
     for (wait = TAILQ_FIRST(&group->waits); wait && wait->number <= last; wait = TAILQ_NEXT(wait, link)) {
         wait->tried = true;
         wait_expires(claims, wait);
     }
 }
 
-/* During an outage the waiter waits on, up to its own limit. */
-static bool found_is_final(const Found *found)
+/* During an outage the waiters wait on, up to their own limits. */
+static bool served_is_final(const Served *served)
 {
-    return found->code != OK && error_verdict(found->code) == VERDICT_FINAL;
+    return served->code != OK && error_verdict(served->code) == VERDICT_FINAL;
+}
+
+/* Under the mutex: the waits that are done leave the group. */
+static void served_end(Claims *claims, const Served *served, WaitList *ret_done)
+{
+    for (int i = 0; i < served->wait_count; i++) {
+        ClaimWait *wait = served->waits[i];
+
+        wait->running = false;
+        if (wait->count > 0 && wait->canceled) {
+            undo_add(claims, take(wait->arena), wait->list, wait->count);
+            wait->count = 0;
+        }
+        if (wait->count == 0 && !served_is_final(served) && !wait->canceled)
+            continue;
+        wait->code  = served->code;
+        wait->error = served->error;
+        wait_leave(wait);
+        TAILQ_INSERT_TAIL(ret_done, wait, link);
+    }
 }
 
 /* Under the mutex, which it releases for the claim and for on_done. */
 static void group_serve(Claims *claims, ClaimGroup *group)
 {
-    ClaimWait *wait = TAILQ_FIRST(&group->waits);
-    int64_t    last = claims->number_last;
-    bool       done;
+    WaitList done   = TAILQ_HEAD_INITIALIZER(done);
+    Served   served = {.code = OK};
+    int64_t  last   = claims->number_last;
 
     claim_group_move(claims, group, GROUP_BUSY);
     group->notified = false;
-    wait->running   = true;
+    served_choose(group, &served);
     cond_signal(&claims->changed); /* another thread keeps the time meanwhile */
     mutex_unlock(&claims->mutex);
-    Found found = group_claim(claims, group, wait);
+    group_claim(claims, group, &served);
+    served_divide(&served);
     mutex_lock(&claims->mutex);
-    wait->running = false;
-    done          = found.count > 0 || found_is_final(&found) || wait->canceled;
-    if (found.count == 0)
-        group_tried(claims, group, last, &found);
-    if (done) {
-        found_give(claims, wait, &found);
-        wait_leave(wait);
-    }
+    if (served.count < served.limit)
+        group_tried(claims, group, last, &served);
+    served_end(claims, &served, &done);
     if (claims->stopping)
         claims->expire_at = clock_mono();
-    claim_group_go_on(claims, group, found.count > 0);
+    claim_group_go_on(claims, group, served.count > 0);
     mutex_unlock(&claims->mutex);
-    if (done)
-        wait->on_done(wait->context);
-    arena_free(found.arena);
+    waits_done(&done);
+    arena_free(served.arena);
     mutex_lock(&claims->mutex);
 }
 

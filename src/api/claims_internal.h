@@ -16,6 +16,7 @@
 
 #define POLL_MS            200
 #define CLAIMS_THREADS_MAX 4
+#define SERVED_MAX         256 /* waits of one claim */
 
 typedef TAILQ_HEAD(WaitList, ClaimWait) WaitList;
 

@@ -37,13 +37,14 @@ DB_SHAPE(decided_position, DecidedPositionRow, DECIDED_POSITION_COLUMNS);
 DB_SHAPE(requeued, Requeued, REQUEUED_COLUMNS);
 
 struct Claimer {
-    Pool       *pool;
-    Arena      *arena; /* the names */
-    const char *domain, *worker;
-    const char *types[CLAIM_TYPES_MAX];
-    int         type_count; /* 0: all */
-    int32_t     domain_id;  /* 0: not known yet */
-    ClaimCursor cursor;
+    Pool              *pool;
+    Arena             *arena; /* the names */
+    const char        *domain, *worker;
+    const char *const *workers; /* of the next claim; NULL: `worker` */
+    const char        *types[CLAIM_TYPES_MAX];
+    int                type_count; /* 0: all */
+    int32_t            domain_id;  /* 0: not known yet */
+    ClaimCursor        cursor;
 };
 
 Claimer *claimer_new(Pool *pool, const char *domain, const char *const *types, const char *worker)
@@ -94,9 +95,9 @@ bool claimer_is_same(const Claimer *a, const Claimer *b)
     return true;
 }
 
-void claimer_serve(Claimer *claimer, const char *worker)
+void claimer_serve(Claimer *claimer, const char *const *workers)
 {
-    claimer->worker = worker;
+    claimer->workers = workers;
 }
 
 /* It stays 0 as long as nothing was sent there: a claim does not create a domain. */
@@ -142,7 +143,8 @@ static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFro
     TRY(db_call_many(claimer->pool, options, sql_bus_claim,
                      DB_ARGS(db_i32(claimer->domain_id), db_i32(limit), db_i32(lease_ms),
                              db_i64s(options->arena, claimer_positions(claimer, from), PRIORITY_COUNT),
-                             claimer_types(claimer, options->arena), db_text(claimer->worker)),
+                             claimer_types(claimer, options->arena), db_text(claimer->worker),
+                             claimer->workers ? db_texts(options->arena, claimer->workers, limit) : db_null()),
                      &claimed_shape, &rows, ret_count, reterr));
     *ret_list = rows;
     claim_cursor_took(&claimer->cursor, *ret_list, *ret_count);

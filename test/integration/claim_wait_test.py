@@ -147,6 +147,39 @@ def groups_that_wait_cost_one_statement_per_poll_together_and_miss_nothing():
 
 
 @test
+def claims_that_wait_are_served_by_one_statement_and_each_gets_its_own():
+    with Database() as db, Pawl(db) as pawl:
+        claims_counted(db)
+        pawl.serve()
+        send(pawl, 70)
+        with Session(db.url) as session:
+            session.do("begin")
+            session.do("lock table pawl.ready in access exclusive mode")
+            first = Pollers(pawl, 1, "shop", wait_s=30, worker="first")
+            wait_until(lambda: db.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'claim' "
+                                        f"and datname = '{db.name}'") == "1", what="the first claim waits")
+            others = [Pollers(pawl, 1, "shop", wait_s=30, worker=f"w{number}") for number in range(60)]
+            large = Pollers(pawl, 1, "shop", wait_s=30, limit=5, worker="large")
+            slow = Pollers(pawl, 1, "shop", wait_s=30, lease_s=3600, worker="slow")  # another lease time: a claim of its own
+            wait_until(lambda: metric(pawl, "pawl_http_connections") >= 63, what="all are connected")
+            session.do("commit")
+        every = [first, *others, large, slow]
+        wait_until(lambda: all(len(one.read()) == 1 for one in every), what="all are answered")
+        assert [len(one.answers[0]) for one in every] == [1] * 61 + [5, 1]
+        owners = dict(row.split("|") for row in db.rows(
+            "select c.command_id, l.worker from pawl.lease l join pawl.command c on c.id = l.id"))
+        for one, name in zip(every, ["first", *(f"w{number}" for number in range(60)), "large", "slow"]):
+            for item in one.answers[0]:
+                assert owners.pop(item["command_id"]) == name, (item, name)
+        assert owners == {}
+        for one in every:
+            one.close()
+        stop_clean(pawl.server)
+        # The first one; those that came meanwhile, of which the last may come a claim later; the one with another lease.
+        assert claim_calls(db) <= 8, claim_calls(db)
+
+
+@test
 def nothing_is_claimed_for_a_client_that_went_away():
     """curl -m2 with wait_s 30: its poll used to claim for it, and each command lost an attempt."""
     with Database() as db, Pawl(db) as pawl:
