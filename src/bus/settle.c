@@ -221,11 +221,10 @@ void settle_count(const SettleItem *item)
 
 /* ---- one bad item never fails the others ---- */
 
-struct Settler {
+typedef struct {
     Pool       *pool;
     const Wake *wake;
-    Combiner   *combiner;
-};
+} SettleCaller;
 
 ErrorCode settle_together(Pool *pool, Deadline deadline, const Wake *wake, Arena *arena, SettleItem **items, int count,
                           Error *reterr)
@@ -237,34 +236,12 @@ ErrorCode settle_together(Pool *pool, Deadline deadline, const Wake *wake, Arena
     return OK;
 }
 
-static ErrorCode settler_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+static ErrorCode caller_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
-    Settler                  *settler = context;
-    scoped(arena_free) Arena *arena   = arena_new(SETTLE_CALL_ARENA_BYTES);
+    const SettleCaller       *caller = context;
+    scoped(arena_free) Arena *arena  = arena_new(SETTLE_CALL_ARENA_BYTES);
 
-    return settle_together(settler->pool, deadline, settler->wake, arena, (SettleItem **)items, count, reterr);
-}
-
-Settler *settler_new(Pool *pool, const Wake *wake)
-{
-    Settler   *settler = memory_new(1, sizeof *settler);
-    PoolStatus status;
-
-    pool_status(pool, &status);
-    settler->pool     = pool;
-    settler->wake     = wake;
-    settler->combiner = combiner_new(&(CombinerOptions){.run        = settler_run,
-                                                        .context    = settler,
-                                                        .slots_max  = combiner_share(status.size_max, 2),
-                                                        .weigh      = item_bytes,
-                                                        .weight_max = SETTLE_CALL_BYTES_MAX});
-    return settler;
-}
-
-void settler_free(Settler *settler)
-{
-    combiner_free(settler->combiner);
-    free(settler);
+    return settle_together(caller->pool, deadline, caller->wake, arena, (SettleItem **)items, count, reterr);
 }
 
 /* Refused here, because in a run it would cost its neighbours a second one. */
@@ -278,30 +255,6 @@ static ErrorCode check_result(const SettleItem *item, Error *reterr)
         return fail(reterr, ERR_LIMIT, "result must have at most %zu bytes when its numbers are written out, got more",
                     SEND_EXPANDED_MAX);
     return OK;
-}
-
-ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, Error *reterr)
-{
-    Error     error = {0};
-    ErrorCode code  = check_result(item, &error);
-
-    if (code == OK)
-        code = combiner_run(settler->combiner, item, deadline, &error);
-    while (code == OK && item->busy && deadline_left_ms(deadline) > BUSY_PAUSE_MS) {
-        clock_sleep_ms(BUSY_PAUSE_MS);
-        code = combiner_run(settler->combiner, item, deadline, &error);
-    }
-    if (code == OK && item->busy) {
-        code  = item->code;
-        error = item->error_text;
-    }
-    item->code = code;
-    if (code != OK) {
-        item->error_text = error;
-        if (reterr)
-            *reterr = error;
-    }
-    return code;
 }
 
 static void settle_done(void *context, const Error *error)
@@ -344,10 +297,10 @@ int settle_items_good(SettleItem *const *items, int count, SettleItem **ret_good
 
 void settle_apart(Pool *pool, Deadline deadline, const Wake *wake, SettleItem **items, int count)
 {
-    Settler settler = {.pool = pool, .wake = wake};
+    SettleCaller caller = {.pool = pool, .wake = wake};
 
     if (count > 0)
-        combiner_split(settler_run, &settler, (void **)items, count, deadline, settle_done);
+        combiner_split(caller_run, &caller, (void **)items, count, deadline, settle_done);
 }
 
 void settle_each(Pool *pool, Deadline deadline, const Wake *wake, SettleItem **items, int count)

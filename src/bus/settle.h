@@ -67,14 +67,6 @@ bool settle_is_canceled(const SettleItem *item);
 /* Into the metrics, once for each item, after its transaction has ended. */
 void settle_count(const SettleItem *item);
 
-/* Through a combiner: outcomes at the same time share a transaction, and one bad item never fails the others. A busy item is tried
- * again until the deadline. Returns the item's code. */
-typedef struct Settler Settler;
-Settler               *settler_new(Pool *pool, const Wake *wake); /* borrowed */
-void                   settler_free(Settler *settler);
-SCOPED(Settler, settler_free)
-must_check ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, Error *reterr);
-
 /* Heartbeat: keep leases for lease_ms more. Each verdict is one of these. */
 typedef enum {
     LEASE_EXTENDED,

@@ -83,7 +83,7 @@ Worker *worker_new(const WorkerOptions *options)
     worker->metrics       = metric_series(&worker_metric_table, options->domain);
     worker->waker         = waker_new(options->pool);
     worker->wake          = (Wake){worker_notify, worker};
-    worker->settler       = settler_new(options->pool, &worker->wake);
+    worker->outcomes_end  = &worker->outcomes;
     worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
     worker->stop_deadline = deadline_never();
     worker->handler_us    = 10 * AHEAD_US_MAX; /* until it is known to be less */
@@ -92,6 +92,7 @@ Worker *worker_new(const WorkerOptions *options)
     cond_init(&worker->arrived);
     cond_init(&worker->changed);
     cond_init(&worker->ticked);
+    cond_init(&worker->handed);
     cond_init(&worker->reported);
     worker->report_at = deadline_never();
     worker->flush_at  = deadline_never();
@@ -108,12 +109,14 @@ void worker_free(Worker *worker)
     wake_leave(&worker->local);
     requeuer_leave(worker->requeuer, &worker->member);
     cond_done(&worker->reported);
+    cond_done(&worker->handed);
     cond_done(&worker->ticked);
     cond_done(&worker->changed);
     cond_done(&worker->arrived);
     mutex_done(&worker->mutex);
     arena_free(worker->arena);
-    settler_free(worker->settler);
+    while (worker->spare_count > 0)
+        arena_free(worker->spare[--worker->spare_count]);
     waker_free(worker->waker);
     claimer_free(worker->claimer);
     if (worker->claimer_next)
@@ -262,21 +265,34 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Under the mutex: how many to claim now. While handlers are short, as many again as there are threads, and only when about half of
- * the slots are free: fewer, larger claims. Otherwise as many as can begin now: another pod may be idle. */
-static int worker_space(const Worker *worker)
+/* Under the mutex: how many commands the handlers have at hand at most. While handlers are short, they have the work of some time ahead, so that
+ * claims are few and large, and never awaited. */
+static int worker_most(const Worker *worker)
+{
+    int64_t each  = worker->handler_us > 0 ? worker->handler_us : 1;
+    int64_t us    = 2 * worker->claim_us < AHEAD_US ? AHEAD_US : 2 * worker->claim_us;
+    int64_t ahead = (us < AHEAD_US_MAX ? us : AHEAD_US_MAX) * worker->options.concurrency / each;
+
+    if (worker->handler_us >= AHEAD_US_MAX)
+        return worker->options.concurrency;
+    if (ahead < worker->options.concurrency)
+        ahead = worker->options.concurrency;
+    return worker->options.concurrency + (ahead < AHEAD_MAX ? (int)ahead : AHEAD_MAX);
+}
+
+/* Under the mutex: how many to claim now. What is claimed ahead is claimed when half of it is used up; otherwise as many as can begin now: another
+ * pod may be idle. */
+static int worker_space(Worker *worker)
 {
     const WorkerOptions *options = &worker->options;
-    bool                 ahead   = worker->handler_us < AHEAD_US_MAX;
-    int                  space   = (ahead ? 2 : 1) * options->concurrency - worker->held + worker->locked;
+    int                  most = worker_most(worker), used = worker->waiting + worker->running;
 
-    if (pool_is_outdated(options->pool))
+    worker->refill_at = most > options->concurrency ? most / 2 : most - 1;
+    if (pool_is_outdated(options->pool) || mono_before(clock_mono(), worker->paused_until))
         return 0;
-    if (mono_before(clock_mono(), worker->paused_until))
+    if (used > worker->refill_at || !outcomes_have_space(worker))
         return 0;
-    if (space < (ahead ? (options->concurrency + 1) / 2 : 1))
-        return 0;
-    return smaller(smaller(space, options->batch), worker_fits(worker));
+    return smaller(smaller(most - used, options->batch), worker_fits(worker));
 }
 
 static bool take_flag(bool *flag)
@@ -319,8 +335,8 @@ static bool notification_take(Worker *worker, Pace *pace)
     return woken;
 }
 
-/* Handlers turned out to be slow after more was claimed than they could begin. */
-static void executions_release_stale(Worker *worker)
+/* Handlers turned out to be slow after more was claimed than they could begin. Returns whether something was released: then there is another space. */
+static bool executions_release_stale(Worker *worker)
 {
     bool is_stale;
 
@@ -329,10 +345,9 @@ static void executions_release_stale(Worker *worker)
     if (is_stale)
         worker->handler_us = 10 * AHEAD_US_MAX;
     mutex_unlock(&worker->mutex);
-    if (!is_stale)
-        return;
-    arena_reset(worker->arena);
-    executions_release(worker, worker->arena, /* execution= */ NULL);
+    if (is_stale)
+        executions_release(worker, /* execution= */ NULL);
+    return is_stale;
 }
 
 static bool worker_is_stopping(Worker *worker)
@@ -386,6 +401,7 @@ static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *
 {
     scoped(claimed_batch_free) ClaimedBatch *claimed_batch = NULL;
     Claimer                                 *claimer;
+    int64_t                                  us;
 
     claimer_renew(worker);
     claimer = worker->options.shares_types ? share_claimer(worker, &space) : worker->claimer;
@@ -396,7 +412,8 @@ static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *
     claimed_batch->claimed_at = clock_mono();
     TRY(claimer_claim(claimer, call_deadline(worker), claimed_batch->arena, space, worker->options.lease_ms,
                       &claimed_batch->list, &claimed_batch->count, reterr));
-    metric_observe_us(&worker->metrics->claim_seconds, mono_us_between(claimed_batch->claimed_at, clock_mono()));
+    us = mono_us_between(claimed_batch->claimed_at, clock_mono());
+    metric_observe_us(&worker->metrics->claim_seconds, us);
     metric_add(claimed_batch->count ? &worker->metrics->claims_won : &worker->metrics->claims_empty, 1);
     *ret_count = claimed_batch->left = claimed_batch->count;
     if (claimed_batch->count == 0)
@@ -404,6 +421,7 @@ static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *
     claim_measure(worker, claimed_batch, batch_prepare(worker->options.handler, claimed_batch));
     mutex_lock(&worker->mutex);
     worker->counts.claimed += claimed_batch->count;
+    worker->claim_us += (us - worker->claim_us) / 8;
     mutex_unlock(&worker->mutex);
     executions_add(worker, take(claimed_batch));
     return OK;
@@ -429,7 +447,6 @@ static ErrorCode worker_step(Worker *worker, Pace *pace, int space, int *ret_cou
     bool is_notified = notification_take(worker, pace);
     int  most_ms     = requeue_most_ms(pace);
 
-    executions_release_stale(worker);
     if (!is_notified)
         TRY(requeuer_step(worker->requeuer, most_ms, call_deadline(worker), reterr));
     if (space > 0)
@@ -442,6 +459,8 @@ static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Err
     int space = worker_wait(worker, requeuer_at(worker->requeuer, requeue_most_ms(pace)), /* for_space= */ true);
     int count = 0;
 
+    if (executions_release_stale(worker))
+        return OK;
     TRY(worker_step(worker, pace, space, &count, reterr));
     if (space == 0)
         return OK;
@@ -512,7 +531,7 @@ ErrorCode worker_run(Worker *worker, Error *reterr)
     ErrorCode code;
 
     mutex_lock(&worker->mutex);
-    worker->closing = false; /* it may be run again after a failure */
+    worker->closing = worker->has_ended = false; /* it may be run again after a failure */
     mutex_unlock(&worker->mutex);
     TRY(executions_start(worker, reterr));
     code = worker_loop(worker, reterr);

@@ -1,22 +1,24 @@
 /*
  * worker.h - claims commands of one domain, runs their handler, settles them, until it is stopped.
  *
- * Threads: the caller's thread claims and dispatches (worker_run); `concurrency` handler threads run handlers and settle
- * through a combiner; one heartbeat thread extends the leases of what is held, writes the progress of handlers and stops what
- * runs too long.
+ * Threads: the caller's thread claims and dispatches (worker_run); `concurrency` handler threads run handlers and hand their outcomes over; one settler
+ * thread, from the first outcome on, settles these together; one heartbeat thread extends the leases of what is held, writes the progress of handlers and
+ * stops what runs too long.
  *
  *     claimed -> WAITING -> RUNNING -> SETTLING -> done      WAITING -> done  [released at the stop, or its lease was lost]
  *     RUNNING -> LOCKED  [job->is_locked]                    LOCKED -> WAITING  [the lease can be extended again]
  *                                                            LOCKED -> done  [it is lost or canceled, or the worker stops]
  *
  * Invariants
- *   1. At most `concurrency` handlers run at the same time. While handlers are short (100 ms on average) at most that many more commands are
- *      claimed ahead; what has not begun after 1 s is released, and its attempt does not count.
+ *   1. At most `concurrency` handlers run at the same time. While handlers are short (100 ms on average) the work of some 20 ms is claimed ahead, at
+ *      most 1,000 commands; what has not begun after 1 s is released, and its attempt does not count. Handlers begin commands by priority.
  *   2. A command that is claimed is settled, or its lease runs out: nothing is forgotten. On stop, what was not begun is
  *      released immediately, and its attempt does not count. Nor does that of a command which its handler could not begin: the worker
  *      releases all that it has not begun, and pauses.
  *      What is LOCKED holds no handler's place: as many others are claimed.
  *   3. A handler whose lease was lost or canceled is stopped (handler->stop), and its outcome changes nothing.
+ *      A handler does not wait for the commit of its outcome. At most 1,000 outcomes, or 16 MiB of them, are not settled; when outcomes cannot be
+ *      settled, `concurrency`. A crash repeats these, and those that run.
  *   4. What is claimed and not settled, payloads and what prepare() has read, takes about WORKER_BYTES_MAX in the whole pod: claims get smaller as it
  *      is used up. A worker that holds nothing claims one command all the same.
  *   5. With shares_types, handlers of one type leave some to the other types, and commands of a type whose share is used up are not claimed.

@@ -7,16 +7,6 @@
 #define BEATS     3    /* heartbeats within a lease */
 #define LOCKED_MS 1000 /* between heartbeats of what is locked */
 
-/* Under the mutex. */
-static Execution *execution_find(const Worker *worker, int64_t id, int64_t token)
-{
-    Execution *execution = worker->first;
-
-    while (execution && (execution->command->id != id || execution->command->token != token))
-        execution = execution->next;
-    return execution;
-}
-
 /* Under the mutex, so that run() cannot return meanwhile. */
 static void execution_stop(Worker *worker, Execution *execution, StopReason why)
 {
@@ -60,46 +50,58 @@ static void verdict_take(Worker *worker, Execution *execution, LeaseVerdict verd
     execution_drop(worker, execution);
 }
 
-/* Leases that expire before the heartbeat after the next one, and those that are locked. */
-static int leases_collect(Worker *worker, Mono now, int every_ms, int64_t *ret_ids, int64_t *ret_tokens)
-{
-    scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
-    int                         count = 0;
+/* What a heartbeat has asked about. */
+typedef struct {
+    int64_t      *ids, *tokens;
+    LeaseVerdict *verdicts;
+    int           count;
+} Beat;
 
-    for (const Execution *execution = worker->first; execution && count < 2 * WORKER_CONCURRENCY_MAX;
-         execution                  = execution->next)
-        if (execution->state == EXECUTION_LOCKED || mono_ms_between(execution->kept_at, now) >= every_ms) {
-            ret_ids[count]    = execution->command->id;
-            ret_tokens[count] = execution->command->token;
-            count++;
-        }
-    return count;
+/* Leases that expire before the heartbeat after the next one, and those that are locked. */
+static void leases_collect(Worker *worker, Mono now, int every_ms, Beat *beat)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    for (Execution *at = execution_first(worker); at; at = execution_after(worker, at)) {
+        bool is_asked = at->state == EXECUTION_LOCKED || mono_ms_between(at->kept_at, now) >= every_ms;
+
+        at->beat = 0;
+        if (!is_asked || beat->count == HELD_MAX)
+            continue;
+        beat->ids[beat->count]    = at->command->id;
+        beat->tokens[beat->count] = at->command->token;
+        at->beat                  = ++beat->count;
+    }
+}
+
+static void verdicts_take(Worker *worker, const Beat *beat, Mono asked_at)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    for (Execution *at = execution_first(worker), *next; at; at = next) {
+        next = execution_after(worker, at); /* it may be dropped */
+        if (at->beat > 0)
+            verdict_take(worker, at, beat->verdicts[at->beat - 1], asked_at);
+    }
 }
 
 static void leases_extend(Worker *worker, int every_ms)
 {
-    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
-    int64_t                  *ids      = arena_array(arena, int64_t, 2 * WORKER_CONCURRENCY_MAX);
-    int64_t                  *tokens   = arena_array(arena, int64_t, 2 * WORKER_CONCURRENCY_MAX);
-    LeaseVerdict             *verdicts = arena_array(arena, LeaseVerdict, 2 * WORKER_CONCURRENCY_MAX);
-    Mono                      now      = clock_mono();
-    Error                     error    = {0};
-    int                       count    = leases_collect(worker, now, every_ms, ids, tokens);
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Beat                      beat  = {.ids      = arena_array(arena, int64_t, HELD_MAX),
+                                       .tokens   = arena_array(arena, int64_t, HELD_MAX),
+                                       .verdicts = arena_array(arena, LeaseVerdict, HELD_MAX)};
+    Mono                      now   = clock_mono();
+    Error                     error = {0};
 
-    if (count == 0)
+    leases_collect(worker, now, every_ms, &beat);
+    if (beat.count == 0)
         return;
-    if (lease_extend(worker->options.pool, deadline_in_ms(every_ms), arena, ids, tokens, count,
-                     worker->options.lease_ms, verdicts, &error) != OK) {
+    if (lease_extend(worker->options.pool, deadline_in_ms(every_ms), arena, beat.ids, beat.tokens, beat.count,
+                     worker->options.lease_ms, beat.verdicts, &error) != OK)
         log_error(LOG_WARN, "worker", "cannot extend leases, will retry", &error);
-        return;
-    }
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
-    for (int i = 0; i < count; i++) {
-        Execution *execution = execution_find(worker, ids[i], tokens[i]);
-
-        if (execution)
-            verdict_take(worker, execution, verdicts[i], now);
-    }
+    else
+        verdicts_take(worker, &beat, now);
 }
 
 /* Under the mutex: stop what runs too long, or longer than the worker; returns when to check again. */
@@ -110,7 +112,7 @@ static Deadline executions_stop_late(Worker *worker)
 
     if (end)
         next = deadline_never();
-    for (Execution *execution = worker->first; execution; execution = execution->next) {
+    for (Execution *execution = worker->begun.first; execution; execution = execution->next) {
         if (execution->state != EXECUTION_RUNNING || execution->why != STOP_NONE)
             continue;
         if (end)
@@ -126,7 +128,7 @@ static Deadline executions_stop_late(Worker *worker)
 /* Under the mutex: the worker ends, and does not wait for the transactions that have them locked. */
 static void executions_drop_locked(Worker *worker)
 {
-    for (Execution *at = worker->first, *next; at; at = next) {
+    for (Execution *at = worker->begun.first, *next; at; at = next) {
         next = at->next;
         if (at->state != EXECUTION_LOCKED)
             continue;
@@ -154,6 +156,8 @@ void *heartbeat_run(void *context)
     mutex_lock(&worker->mutex);
     while (!worker->closing || worker->held > 0) {
         Deadline late = executions_stop_late(worker), beat = beat_next(worker, next, &locked_beat);
+
+        settler_start(worker);
 
         if (worker->closing && worker->locked > 0) {
             executions_drop_locked(worker);

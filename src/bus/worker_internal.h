@@ -1,7 +1,7 @@
 /*
- * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_execution.c runs and settles,
- * worker_heartbeat.c extends leases and writes progress, worker_release.c releases what was not begun,
- * worker_share.c divides handlers among types.
+ * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_execution.c runs handlers, worker_outcome.c settles
+ * what they have handed over, worker_heartbeat.c extends leases and writes progress, worker_release.c releases what was not begun, worker_share.c divides
+ * handlers among types.
  */
 #ifndef BUS_WORKER_INTERNAL_H
 #define BUS_WORKER_INTERNAL_H
@@ -12,10 +12,19 @@
 #include "bus/waker.h"
 #include "bus/worker.h"
 
-/* Commands are claimed ahead, as many again as there are threads, only while handlers take less than this on average. */
+/* Commands are claimed ahead only while handlers take less than this on average. */
 #define AHEAD_US_MAX INT64_C(100000)
+/* What is claimed ahead is the work of this time, or of two claims if those take longer. */
+#define AHEAD_US  INT64_C(20000)
+#define AHEAD_MAX 1000
 /* What was claimed ahead and has not begun after this time is released: other pods may be idle. */
 #define WAITING_MS_MAX 1000
+/* Outcomes that are not settled yet: with so many no handler begins another command. A crash repeats at most these and those that run. */
+#define OUTCOMES_MAX      1000
+#define OUTCOME_BYTES_MAX ((size_t)16 << 20)
+/* Of one worker at any time. What is LOCKED is WORKER_CONCURRENCY_MAX at most. */
+#define SPARE_MAX 64
+#define HELD_MAX  (3 * WORKER_CONCURRENCY_MAX + AHEAD_MAX + OUTCOMES_MAX)
 
 /* The commands of one claim and their memory, freed with the last one. */
 typedef struct {
@@ -27,6 +36,11 @@ typedef struct {
     size_t          bytes; /* of the arena, when it was claimed: counted against WORKER_BYTES_MAX */
     Mono            claimed_at;
 } ClaimedBatch;
+
+/* Executions in an order. Guarded by the worker's mutex. */
+typedef struct {
+    struct Execution *first, *last;
+} ExecutionList;
 
 typedef enum { EXECUTION_WAITING, EXECUTION_RUNNING, EXECUTION_SETTLING, EXECUTION_LOCKED } ExecutionState;
 /* The newest report of a handler. */
@@ -41,7 +55,8 @@ typedef struct {
 
 typedef enum { STOP_NONE, STOP_LOST, STOP_CANCELED, STOP_TIMEOUT, STOP_SHUTDOWN } StopReason;
 
-/* One command that is leased to this worker. Guarded by the mutex, except the job, which is the handler's. */
+/* One command that is leased to this worker. Guarded by the mutex, except the job, which is the handler's, and then the outcome and the arena, which
+ * are the settler's once they were handed over. */
 typedef struct Execution Execution;
 struct Execution {
     const ClaimedCommand *command;
@@ -53,7 +68,16 @@ struct Execution {
     ExecutionState        state;
     StopReason            why;
     Mono                  kept_at;  /* when its lease was extended last */
+    int                   beat;     /* its number in the heartbeat that is under way, from 1; 0: it is not in it */
     Mono                  began_at; /* RUNNING and SETTLING: its handler */
+    Arena                *arena;    /* RUNNING and SETTLING: of the result and the error */
+    SettleItem            outcome;
+    size_t                outcome_bytes;
+    Mono                  handed_at;
+    Mono                  settle_at;    /* not before */
+    bool                  is_logged;    /* why it cannot be settled */
+    Execution            *settled_next; /* in the queue of outcomes */
+    ExecutionList        *list;
     Execution            *next, *previous;
 };
 
@@ -61,7 +85,6 @@ struct Worker {
     WorkerOptions  options;
     WorkerMetrics *metrics;
     Claimer       *claimer;
-    Settler       *settler;
     Waker         *waker;
     Requeuer      *requeuer;
     RequeuerMember member;
@@ -69,25 +92,36 @@ struct Worker {
     Wake           wake; /* the next command of an order key was queued, or a reply that is a command */
     pthread_t     *threads;
     int            thread_count;
-    pthread_t      heartbeat;
+    pthread_t      heartbeat, settler;
     Arena         *arena;         /* for the dispatcher's questions, emptied each turn */
     bool           worked;        /* a turn of the dispatcher has gone well */
     bool           outage;        /* its last turn failed */
-    Cut            stopped;       /* of the dispatcher's calls */
     bool           report_failed; /* the heartbeat's: the last progress could not be written */
+    Cut            stopped;       /* of the dispatcher's calls */
     Claimer       *others;        /* of the types whose share is not used up; the dispatcher's; NULL: none */
 
-    Mutex        mutex;        /* guards the rest */
-    Cond         arrived;      /* for handler threads: an execution waits, or closing */
-    Cond         changed;      /* for the dispatcher: a free slot, a notification, or stopping */
-    Cond         ticked;       /* for the heartbeat: stopping or closing, or progress */
-    Cond         reported;     /* progress was written, or could not be */
-    Deadline     report_at;    /* when progress is written next; never: there is none */
-    Deadline     flush_at;     /* the same for what is urgent */
-    Claimer     *claimer_next; /* in the place of `claimer`, which only the dispatcher uses; NULL: none */
-    Execution   *first, *last;
-    int          held, waiting, running, locked;
+    Mutex         mutex;                    /* guards the rest */
+    Cond          arrived;                  /* for handler threads: an execution waits, or closing */
+    Cond          changed;                  /* for the dispatcher: a free slot, a notification, or stopping */
+    Cond          ticked;                   /* for the heartbeat: stopping or closing */
+    Cond          reported;                 /* progress was written, or could not be */
+    Deadline      report_at;                /* when progress is written next; never: there is none */
+    Deadline      flush_at;                 /* the same for what is urgent */
+    Cond          handed;                   /* for the settler: an outcome, stopping, or ended */
+    Claimer      *claimer_next;             /* in the place of `claimer`, which only the dispatcher uses; NULL: none */
+    ExecutionList queue;                    /* those that wait, by priority and then in the order of claims */
+    ExecutionList begun;                    /* the others */
+    Execution    *outcomes, **outcomes_end; /* handed over, and not taken by the settler */
+    Arena        *spare[SPARE_MAX];         /* arenas of handlers */
+    int           spare_count;
+    int           held, waiting, running, locked, settling;
+    size_t        settling_bytes;
+    bool is_unsettled; /* the last settle failed: no handler begins another command, so that a crash repeats no more */
+    bool has_settler;  /* its thread has been started */
+    bool has_ended;    /* no handler is left that would hand an outcome over */
     int64_t      handler_us;    /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
+    int64_t      claim_us;      /* how long claims take: a moving average */
+    int          refill_at;     /* claim again when no more than so many wait or run */
     size_t       command_bytes; /* how much a command takes: a moving average that follows larger ones at once */
     bool         woken, requeued, stopping, closing;
     bool         leaves_out;   /* the last claim left out commands because of their type */
@@ -110,15 +144,35 @@ void executions_end(Worker *worker);
 /* Takes the claimed_batch over. */
 void executions_add(Worker *worker, ClaimedBatch *claimed_batch);
 
+/* Under the mutex: all that are held, those that wait first. */
+Execution *execution_first(const Worker *worker);
+Execution *execution_after(const Worker *worker, const Execution *execution);
 /* Under the mutex: when the first one that waits has waited for too long. */
 Mono executions_stale_at(const Worker *worker);
+/* Under the mutex: it does not wait any more. */
+void execution_move(Worker *worker, Execution *execution);
 /* Under the mutex: one that is LOCKED can go on. */
 void execution_resume(Worker *worker, Execution *execution);
 /* Under the mutex: it is not held any more. */
 void execution_drop(Worker *worker, Execution *execution);
+/* Under the mutex. An arena that the next handler uses again. */
+Arena *arena_borrow(Worker *worker);
+void   arena_return(Worker *worker, Arena *arena);
 /* Is a settle that failed tried again? A worker that ends does not wait for the end of an outage, nor for a schema to be mended. */
 bool settle_goes_on(Worker *worker, ErrorCode code);
 
+/* worker_outcome.c */
+/* The handler has ended: its outcome is settled by the settler, unless it has a status already. Takes the execution over, with its arena. */
+void outcome_hand_over(Worker *worker, Execution *execution);
+/* Under the mutex: is there space for the outcome of one handler more? */
+bool outcomes_have_space(const Worker *worker);
+/* Under the mutex: unless it runs, or nothing is handed over. */
+void settler_start(Worker *worker);
+/* No handler is left: wait until all is settled. */
+void settler_end(Worker *worker);
+
+/* Why the worker stopped it. */
+StopReason execution_reason(Worker *worker, const Execution *execution);
 /* Has another worker the command, or will it have it? Then its outcome is not reported. */
 bool stop_is_loss(StopReason why);
 
@@ -144,6 +198,6 @@ void share_forget(Worker *worker);
 void pause_begin(Worker *worker, const char *why);
 void pause_end(Worker *worker);
 /* Release and drop all executions that wait, and the one given (or NULL), without using up their attempts. */
-void executions_release(Worker *worker, Arena *arena, Execution *execution);
+void executions_release(Worker *worker, Execution *execution);
 
 #endif

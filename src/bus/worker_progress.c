@@ -95,7 +95,8 @@ static int reports_collect(Worker *worker, Arena *arena, ProgressItem *items)
     worker->flush_at = deadline_never();
     if (all)
         worker->report_at = deadline_never();
-    for (Execution *execution = worker->first; execution && count < REPORTS_MAX; execution = execution->next) {
+    for (Execution *execution = execution_first(worker); execution && count < REPORTS_MAX;
+         execution            = execution_after(worker, execution)) {
         ReportedProgress *progress = execution->progress;
 
         if (!progress || !progress->is_unwritten || (!all && !progress->is_urgent))
@@ -116,7 +117,7 @@ static int reports_collect(Worker *worker, Arena *arena, ProgressItem *items)
 /* Under the mutex: what was not written is tried again, unless its handler has reported since. items NULL: none was. */
 static void reports_end(Worker *worker, const ProgressItem *items)
 {
-    for (Execution *execution = worker->first; execution; execution = execution->next) {
+    for (Execution *execution = execution_first(worker); execution; execution = execution_after(worker, execution)) {
         ReportedProgress *progress = execution->progress;
 
         if (!progress || !progress->number)

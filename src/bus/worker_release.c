@@ -7,11 +7,10 @@
 #include "bus/claim.h"
 #include "bus/worker_internal.h"
 
-#define CALL_MS        10000
-#define AGAIN_MS       500
-#define EXECUTIONS_MAX (2 * WORKER_CONCURRENCY_MAX + 1)
-#define PAUSE_MS       1000
-#define PAUSE_MAX      30000
+#define CALL_MS   10000
+#define AGAIN_MS  500
+#define PAUSE_MS  1000
+#define PAUSE_MAX 30000
 
 /* ---- the pause of a worker that cannot begin a command ---- */
 
@@ -54,12 +53,13 @@ static int executions_collect(Worker *worker, Execution *execution, Execution **
 
     if (execution)
         ret_list[count++] = execution;
-    for (Execution *waiting = worker->first; waiting && count < EXECUTIONS_MAX; waiting = waiting->next)
-        if (waiting->state == EXECUTION_WAITING) {
-            waiting->state = EXECUTION_SETTLING;
-            worker->waiting--;
-            ret_list[count++] = waiting;
-        }
+    for (Execution *waiting = worker->queue.first, *next; waiting && count < HELD_MAX; waiting = next) {
+        next           = waiting->next;
+        waiting->state = EXECUTION_SETTLING;
+        worker->waiting--;
+        execution_move(worker, waiting);
+        ret_list[count++] = waiting;
+    }
     return count;
 }
 
@@ -88,11 +88,12 @@ static bool leases_release(Worker *worker, Arena *arena, Execution **list, int c
     }
 }
 
-void executions_release(Worker *worker, Arena *arena, Execution *execution)
+void executions_release(Worker *worker, Execution *execution)
 {
-    Execution **list  = arena_array(arena, Execution *, EXECUTIONS_MAX);
-    int         count = executions_collect(worker, execution, list);
-    bool        is_released;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Execution               **list  = arena_array(arena, Execution *, HELD_MAX);
+    int                       count = executions_collect(worker, execution, list);
+    bool                      is_released;
 
     if (count == 0)
         return;

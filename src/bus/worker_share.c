@@ -15,15 +15,10 @@
 /* What is held of one type. */
 typedef struct {
     const char *type;
-    int         held;    /* but what is LOCKED */
+    int         held;    /* waiting, or handled */
     int         handled; /* of these: a handler has them */
     int         slow;    /* of these: for more than AHEAD_US_MAX */
 } TypeUse;
-
-static bool is_handled(const Execution *execution)
-{
-    return execution->state == EXECUTION_RUNNING || execution->state == EXECUTION_SETTLING;
-}
 
 static TypeUse *use_find(TypeUse *uses, int count, const char *type)
 {
@@ -38,18 +33,20 @@ static int uses_count(const Worker *worker, TypeUse *ret_uses)
     Mono now   = clock_mono();
     int  count = 0;
 
-    for (const Execution *execution = worker->first; execution; execution = execution->next) {
-        TypeUse *use = use_find(ret_uses, count, execution->command->type);
+    for (const Execution *execution = execution_first(worker); execution;
+         execution                  = execution_after(worker, execution)) {
+        bool     is_handled = execution->state == EXECUTION_RUNNING;
+        TypeUse *use        = use_find(ret_uses, count, execution->command->type);
 
-        if (execution->state == EXECUTION_LOCKED || (!use && count == USES_MAX))
+        if ((!is_handled && execution->state != EXECUTION_WAITING) || (!use && count == USES_MAX))
             continue;
         if (!use) {
             use  = &ret_uses[count++];
             *use = (TypeUse){.type = execution->command->type};
         }
         use->held++;
-        use->handled += is_handled(execution);
-        use->slow += is_handled(execution) && mono_us_between(execution->began_at, now) > AHEAD_US_MAX;
+        use->handled += is_handled;
+        use->slow += is_handled && mono_us_between(execution->began_at, now) > AHEAD_US_MAX;
     }
     return count;
 }
@@ -60,15 +57,15 @@ bool execution_is_allowed(const Worker *worker, const Execution *execution)
 
     if (!worker->options.shares_types)
         return true;
-    for (const Execution *other = worker->first; other; other = other->next)
-        handled += is_handled(other) && strcmp(other->command->type, execution->command->type) == 0;
+    for (const Execution *other = worker->begun.first; other; other = other->next)
+        handled += other->state == EXECUTION_RUNNING && strcmp(other->command->type, execution->command->type) == 0;
     return share_allows(worker->options.concurrency, worker->running, handled, 1);
 }
 
 /* How many more a type may have that has so many. */
 static int type_space(const Worker *worker, int held)
 {
-    int used = worker->held - worker->locked, more = 0;
+    int used = worker->waiting + worker->running, more = 0;
 
     while (used + more < worker->options.concurrency &&
            share_allows(worker->options.concurrency, used + more, held + more, 1))

@@ -165,7 +165,7 @@ TEST(command_64_claimers_on_1000_commands_claim_each_once)
 /* ---- settlers ---- */
 
 typedef struct {
-    Settler        *settler;
+    Pool           *pool;
     ClaimedCommand *claimed;
     int             count;
 } Contest;
@@ -186,7 +186,9 @@ static void settle_all(Racer *racer)
                                          .outcome  = contest_outcomes[number % (int)COUNT(contest_outcomes)],
                                          .delay_ms = SETTLE_DELAY_DEFAULT};
 
-        racer->code                                   = settler_settle(contest->settler, soon(), &item, &racer->error);
+        settle_each(contest->pool, soon(), NULL, &(SettleItem *){&item}, 1);
+        racer->code                                   = item.code;
+        racer->error                                  = item.error_text;
         racer->ids[(i + number * 7) % contest->count] = item.settled ? 1 + item.outcome : 0;
     }
 }
@@ -196,8 +198,7 @@ TEST(command_concurrent_settles_end_it_once)
     enum { RACERS = 16, CLAIMED = 50 };
     scoped(bus_free) Bus         *bus     = bus_new(16);
     scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
-    scoped(settler_free) Settler *settler = settler_new(bus->pool, NULL);
-    Contest                       contest = {.settler = settler};
+    Contest                       contest = {.pool = bus->pool};
 
     bus_send(bus, "mail", CLAIMED);
     contest.count = bus_claim(bus, claimer, CLAIMED, 60000, &contest.claimed);

@@ -201,7 +201,7 @@ TEST(worker_releases_what_it_cannot_begin_within_a_second)
     worker_wake(running.worker);
     await(({
         worker_counts(running.worker, &counts);
-        counts.running == 3 && counts.released == 3;
+        counts.running == 3 && counts.released == 47;
     }));
     assert_int_equal(bus_count(bus, "lease"), 3);
     assert_int_equal(database_get_i64(bus->db, "select count(*) from pawl.ready where attempt = 0"), 47);
@@ -398,12 +398,12 @@ TEST(worker_gives_back_at_the_stop_what_it_did_not_finish)
     /* Two have begun: once it stops nothing else is. */
     await(({
         worker_counts(running.worker, &counts);
-        counts.running == 2 && counts.waiting == 2;
+        counts.running == 2 && counts.waiting == 8;
     }));
     counts = running_stop(&running, 50);
     assert_int_equal(held.stopped, 2);
     assert_int_equal(counts.retried, 2);
-    assert_int_equal(counts.released, 2);
+    assert_int_equal(counts.released, 8);
     assert_int_equal(bus_count(bus, "lease"), 0);
     assert_int_equal(bus_count(bus, "ready"), 10); /* all of them queued again immediately */
     assert_int_equal(database_get_i64(bus->db, "select count(*) from pawl.ready where attempt > 0"), 2);
@@ -519,6 +519,118 @@ TEST(worker_that_stops_in_an_outage_does_not_wait_for_its_end)
     fault_arm_nth(0);
     assert_int_equal(running_end(&running).lost, 1);
     assert_int_equal(bus_count(bus, "lease"), 1); /* runs out, and another worker begins anew */
+}
+#endif
+
+/* Settles take until the test's own session unlocks 78. */
+#define SETTLE_WAITS                                                             \
+    "create function public.settle_waits() returns trigger language plpgsql as " \
+    "'begin perform pg_advisory_xact_lock_shared(78); return new; end';"         \
+    "create trigger settle_waits before insert on pawl.outcome "                 \
+    "for each row execute function public.settle_waits();"                       \
+    "select pg_advisory_lock(78)"
+
+TEST(worker_runs_handlers_while_outcomes_are_settled)
+{
+    enum { SENT = OUTCOMES_MAX + 500, HANDLERS = 2 };
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD(.open = true);
+    Running               running;
+
+    database_exec(bus->db, SETTLE_WAITS);
+    bus_send(bus, "mail", SENT);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .concurrency = HANDLERS});
+    await(held.begun >= OUTCOMES_MAX);
+    assert_int_equal(bus_count(bus, "outcome"), 0);
+    await(held.running == 0);
+    /* What a crash would repeat now. */
+    assert_in_range(held.begun, OUTCOMES_MAX, OUTCOMES_MAX + HANDLERS - 1);
+    database_exec(bus->db, "select pg_advisory_unlock(78)");
+    await(bus_count(bus, "outcome") == SENT);
+    assert_int_equal(running_stop(&running, 1000).completed, SENT);
+    assert_int_equal(held.begun, SENT);
+}
+
+/* A handler that notes what it met, when it is given a permit. */
+typedef struct {
+    Handler    base;
+    atomic_int permits, begun;
+    int        priorities[64];
+} Permitted;
+
+static void permitted_run(Handler *base, Job *job, SettleItem *ret_settle)
+{
+    Permitted *permitted = (Permitted *)base;
+
+    permitted->priorities[atomic_fetch_add(&permitted->begun, 1)] = job->command->priority;
+    while (atomic_fetch_sub(&permitted->permits, 1) <= 0) {
+        atomic_fetch_add(&permitted->permits, 1);
+        clock_sleep_ms(1);
+    }
+    ret_settle->outcome = OUTCOME_COMPLETE;
+}
+
+static int worker_handler_us(Worker *worker, int64_t us)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->handler_us = us;
+    return worker->waiting;
+}
+
+TEST(worker_begins_what_was_claimed_ahead_by_priority)
+{
+    scoped(bus_free) Bus *bus       = bus_new(8);
+    Permitted             permitted = {.base = {.run = permitted_run}};
+    Running               running;
+
+    running_start(&running, bus, (WorkerOptions){.handler = &permitted.base, .concurrency = 1});
+    (void)worker_handler_us(running.worker, 100);
+    bus_send(bus, "mail", 10);
+    worker_wake(running.worker);
+    await(worker_handler_us(running.worker, 100) == 9);
+    database_exec(bus->db, "select pawl.send('mail', 'hello', p_priority => 9)");
+    worker_wake(running.worker);
+    await(worker_handler_us(running.worker, 100) == 10);
+    atomic_store(&permitted.permits, 11);
+    await(bus_count(bus, "outcome") == 11);
+    assert_int_equal(permitted.priorities[0], 4);
+    assert_int_equal(permitted.priorities[1], 9);
+    assert_int_equal(running_stop(&running, 1000).completed, 11);
+}
+
+#ifdef PAWL_FAULTS
+static bool worker_cannot_settle(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    return worker->is_unsettled;
+}
+
+TEST(worker_begins_nothing_more_while_outcomes_cannot_be_settled)
+{
+    scoped(bus_free) Bus *bus       = bus_new(8);
+    Permitted             permitted = {.base = {.run = permitted_run}};
+    Running               running;
+    int64_t               failed;
+
+    running_start(&running, bus, (WorkerOptions){.handler = &permitted.base, .concurrency = 2});
+    (void)worker_handler_us(running.worker, 100);
+    bus_send(bus, "mail", 20);
+    worker_wake(running.worker);
+    await(worker_handler_us(running.worker, 100) == 18);
+    fault_arm("pg.query", LONG_MAX);
+    atomic_store(&permitted.permits, 2);
+    await(permitted.begun == 4); /* that outcomes cannot be settled is known when the first settle has failed */
+    await(worker_cannot_settle(running.worker));
+    atomic_store(&permitted.permits, 18);
+    failed = metric_value(&pg_metrics.tx_failed);
+    await(metric_value(&pg_metrics.tx_failed) - failed >= 3);
+    assert_int_equal(permitted.begun, 4);
+    fault_arm_nth(0);
+    await(bus_count(bus, "outcome") == 20);
+    assert_int_equal(running_stop(&running, 1000).completed, 20);
+    assert_int_equal(bus_count(bus, "outcome where attempts > 1"), 0);
 }
 #endif
 
