@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
@@ -43,12 +44,28 @@ static ErrorCode definition_bind(const Interpreter *interpreter, Job *job, BodyV
     return OK;
 }
 
-/* It is held until definition_cache_release(). */
-static ErrorCode definition_get(const Interpreter *interpreter, int id, const Definition **ret_definition,
-                                Error *reterr)
+/* A file is stored only after the program that stores it has read it, so this program is older, and its process is for a newer pod. ERR_BUSY. */
+static ErrorCode definition_refuse(Interpreter *interpreter, int id, const Error *why, Error *reterr)
+{
+    bool is_logged;
+
+    {
+        scoped(mutex_unlock) Mutex *held = mutex_hold(&interpreter->mutex);
+
+        is_logged               = interpreter->unreadable == id;
+        interpreter->unreadable = id;
+    }
+    if (!is_logged)
+        log_error(LOG_WARN, "process", "a stored definition is left to newer pods, this one cannot read it", why);
+    return fail(reterr, ERR_BUSY, "left to a newer pawl: %s", why->text);
+}
+
+/* It is held until definition_cache_release(). ERR_BUSY: see definition_refuse(). */
+static ErrorCode definition_get(Interpreter *interpreter, int id, const Definition **ret_definition, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = NULL;
     TxOptions                 options = {.name = "definition", .deadline = deadline_in_ms(CALL_MS), .read_only = true};
+    Error                     error   = {0};
     const char               *source;
 
     *ret_definition = definition_cache_find(interpreter->definitions, id);
@@ -58,7 +75,8 @@ static ErrorCode definition_get(const Interpreter *interpreter, int id, const De
     options.arena = arena;
     TRY(db_call(interpreter->pool, &options, sql_process_definition_source, DB_ARGS(db_i32(id)), &db_text_shape,
                 &source, reterr));
-    TRY(definition_parse("definition", source, strlen(source), arena, ret_definition, reterr));
+    if (definition_parse("definition", source, strlen(source), arena, ret_definition, &error) != OK)
+        return definition_refuse(interpreter, id, &error, reterr);
     *ret_definition = definition_cache_add(interpreter->definitions, id, take(arena), *ret_definition);
     return OK;
 }

@@ -32,6 +32,7 @@ struct Interpreter {
     DefinitionCache *definitions;
     Mutex            mutex; /* guards the rest */
     Statement       *statements;
+    int              unreadable; /* the last definition that this program could not read, which was logged; 0: none */
 };
 
 /* One activation of a process. */

@@ -105,4 +105,25 @@ def a_pod_whose_schema_is_newer_refuses_claims_over_http():
             assert len(pawl.http("POST", path, body).json["items"]) == 1
 
 
+@test
+def a_pod_that_cannot_read_a_definition_gives_the_process_back():
+    """A newer program has stored a kind of step that this one does not know."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, {"type": "newer", "domain": "edge", "steps": [{"name": "one", "set": {"one": 1}}]})
+        db.rows("""update pawl.process_definition set source = replace(source, '"set"', '"bake"')""")
+        processes = [start(pawl, "newer") for _ in range(2)]
+
+        def released():
+            events = [event for process in processes for event in show(pawl, process)["audit"] if event["event"] == "RETRY_SCHEDULED"]
+            return len(events) >= 2 and events
+
+        reasons = {event["details"]["reason"] for event in wait_until(released, what="both are given back")}
+        assert reasons and all(reason.startswith("left to a newer pawl: definition:1:") for reason in reasons), reasons
+        assert [show(pawl, process)["status"] for process in processes] == ["PENDING"] * 2
+        assert sum("this one cannot read it" in line for line in pawl.server.stderr) == 1, pawl.server.stderr
+        db.rows("""update pawl.process_definition set source = replace(source, '"bake"', '"set"')""")  # the newer pod
+        assert [wait_status(pawl, process, "COMPLETED")["state"] for process in processes] == [{"one": 1}] * 2
+
+
 main()
