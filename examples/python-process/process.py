@@ -62,6 +62,8 @@ class HistoryDiffers(Defect):
 
 class Api:
     def __init__(self, url, token):
+        if not token:
+            raise SystemExit("PAWL_TOKEN is not set: pawl key create NAME --scopes process prints one")
         self.url, self.token = url, token
 
     def post(self, path, body, timeout=30):
@@ -73,6 +75,8 @@ class Api:
                 with urllib.request.urlopen(request, timeout=timeout) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as error:
+                if error.code in (401, 403):
+                    raise SystemExit(f"PAWL_TOKEN is refused: {json.load(error)['detail']}") from error
                 if error.code < 500 and error.code != 429:
                     raise RuntimeError(error.read().decode()) from error
                 time.sleep(float(error.headers.get("Retry-After", 1)))
@@ -452,7 +456,7 @@ class Worker:
     """Runs processes: functions by type. After stop() what runs is given back before its next step."""
 
     def __init__(self, domain, functions, url=None, token=None, lease=60.0, wait=20.0, name=None):
-        self.api = Api(url or os.environ.get("PAWL_URL", "http://127.0.0.1:8080"), token or os.environ["PAWL_TOKEN"])
+        self.api = Api(url or os.environ.get("PAWL_URL", "http://127.0.0.1:8080"), token or os.environ.get("PAWL_TOKEN"))
         self.domain, self.functions, self.lease, self.wait = domain, functions, lease, wait
         self.name = name or f"{socket.gethostname()}-{os.getpid()}"  # in the audit, after the name of the API key
         self.stopping, self.active = threading.Event(), None

@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 
 URL = os.environ.get("PAWL_URL", "http://127.0.0.1:8080")
-TOKEN = os.environ["PAWL_TOKEN"]
+TOKEN = os.environ.get("PAWL_TOKEN") or sys.exit("PAWL_TOKEN is not set: pawl key create NAME --scopes command prints one")
 LEASE_S = float(os.environ.get("LEASE_S", "30"))
 WAIT_S = float(os.environ.get("WAIT_S", "20"))
 
@@ -57,6 +57,8 @@ def post(path, body, timeout=30):
             with urllib.request.urlopen(request, timeout=timeout) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
+            if error.code in (401, 403):
+                sys.exit(f"PAWL_TOKEN is refused: {json.load(error)['detail']}")
             if error.code < 500 and error.code != 429:
                 raise
             time.sleep(float(error.headers.get("Retry-After", 1)))

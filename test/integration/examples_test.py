@@ -149,6 +149,20 @@ def python_worker_claims_keeps_its_lease_and_settles():
 
 
 @test
+def python_workers_say_in_a_sentence_what_is_wrong_with_their_token():
+    with Database() as db, Pawl(db) as pawl:
+        server = pawl.serve()
+        weak = pawl.run("key", "create", "weak", "--scopes", "wallet", "--json").json["token"]
+        env = {**os.environ, "PAWL_URL": f"http://{server.host}:{server.port}", "EFFECTS": "/dev/null"}
+        for program in ("python/worker.py", "python-process/order.py"):
+            for token, words in ((None, "PAWL_TOKEN is not set: pawl key create NAME --scopes "), ("wrong", "PAWL_TOKEN is refused: "),
+                                 (weak, "PAWL_TOKEN is refused: ")):
+                done = subprocess.run([sys.executable, os.path.join(EXAMPLES, program), "shop"], env={**env, **({"PAWL_TOKEN": token} if token else {})},
+                                      capture_output=True, text=True, timeout=TIMEOUT_S)
+                assert done.returncode == 1 and done.stderr.startswith(words) and done.stderr.count("\n") == 1, done
+
+
+@test
 def python_worker_ends_a_long_poll_at_a_signal():
     with Database() as db, Pawl(db) as pawl:
         server = pawl.serve()
