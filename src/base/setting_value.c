@@ -12,6 +12,7 @@
 
 #define EXCERPT_MAX  40
 #define UNIT_MISSING ", which has no unit (ms, s, m, h or d)"
+#define UNIT_UNKNOWN ", whose unit is none of ms, s, m, h and d"
 
 static const struct {
     const char *name;
@@ -169,6 +170,19 @@ static bool is_number(const char *word)
     return word[0] && word[strspn(word, "0123456789")] == '\0';
 }
 
+/* A number and something that no unit is called. */
+static bool has_unknown_unit(const char *word)
+{
+    const char *unit = word + strspn(word, "0123456789");
+
+    if (unit == word || !*unit)
+        return false;
+    for (size_t i = 0; i < COUNT(units); i++)
+        if (strcmp(unit, units[i].name) == 0)
+            return false;
+    return true;
+}
+
 void setting_quote_print(const char *word, Text *text)
 {
     char   cut[EXCERPT_MAX + sizeof "..."];
@@ -202,7 +216,10 @@ ErrorCode setting_duration(const char *word, int64_t *ret_ms, Error *reterr)
         text_init(&text, NULL, TEXT_MAX_LINE);
         setting_quote_print(word, &text);
         return fail(reterr, ERR_INVALID, "must be a duration such as 250ms, 10s, 5m, 1h or 2d, got %s%s",
-                    text_string(&text), is_number(word) ? UNIT_MISSING : "");
+                    text_string(&text),
+                    is_number(word)          ? UNIT_MISSING
+                    : has_unknown_unit(word) ? UNIT_UNKNOWN
+                                             : "");
     }
     *ret_ms = ms;
     return OK;

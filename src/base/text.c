@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPACE_MIN        ((size_t)64)
-#define NEAREST_SIZE_MAX 64 /* longer words are not typing mistakes */
+#define SPACE_MIN          ((size_t)64)
+#define NEAREST_SIZE_MAX   64 /* longer words are not typing mistakes */
+#define BEGINNING_SIZE_MIN 3
 
 static char *space_move(Text *text, size_t capacity)
 {
@@ -257,6 +258,20 @@ static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t 
     return above[b_size];
 }
 
+/* The only word that begins with this one; NULL: none or several do. */
+static const char *only_longer(const char *word, size_t size, const char *const *words, size_t count)
+{
+    const char *found = NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (size >= BEGINNING_SIZE_MIN && strncmp(word, words[i], size) == 0) {
+            if (found)
+                return NULL;
+            found = words[i];
+        }
+    return found;
+}
+
 const char *text_nearest(const char *word, const char *const *words, size_t count)
 {
     size_t      size    = strlen(word);
@@ -275,5 +290,5 @@ const char *text_nearest(const char *word, const char *const *words, size_t coun
             found   = words[i];
         }
     }
-    return found;
+    return found ? found : only_longer(word, size, words, count);
 }

@@ -48,7 +48,8 @@ bool text_is_utf8(const char *bytes, size_t size);
 void text_clean(char *bytes, size_t size);
 /* How many of size bytes to keep, at most size_max, without splitting a character. */
 size_t text_cut(const char *bytes, size_t size, size_t size_max);
-/* "in", "out": the nearest of the words by edit distance, NULL when none is near: for "did you mean". */
+/* "in", "out": the nearest of the words by edit distance, else the only one that begins so; NULL: none. For "did you
+ * mean". */
 const char *text_nearest(const char *word, const char *const *words, size_t count);
 
 /* The value of a hexadecimal digit; -1: it is none. */

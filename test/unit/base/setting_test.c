@@ -383,6 +383,8 @@ TEST(setting_durations)
         assert_contains(error.text, "must be a duration such as 250ms, 10s, 5m, 1h or 2d, got \"");
         assert_int_equal(ms, -1);
     }
+    assert_code(ERR_INVALID, setting_duration("20y", &(int64_t){0}, &error));
+    assert_contains(error.text, "got \"20y\", whose unit is none of ms, s, m, h and d");
 }
 
 TEST(setting_durations_are_printed_in_their_largest_whole_unit)

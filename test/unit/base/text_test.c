@@ -241,6 +241,16 @@ TEST(text_nearest_finds_typing_mistakes)
     }
 }
 
+TEST(text_nearest_takes_the_only_word_that_begins_so)
+{
+    static const char *const words[] = {"priority", "property", "delay", "deadline"};
+
+    assert_string_equal(text_nearest("prio", words, COUNT(words)), "priority");
+    assert_string_equal(text_nearest("dea", words, COUNT(words)), "deadline");
+    assert_null(text_nearest("pr", words, COUNT(words)));
+    assert_null(text_nearest("de", words, COUNT(words)));
+}
+
 TEST(text_nearest_is_never_empty)
 {
     static const char *const words[] = {"", "d"};
