@@ -84,7 +84,7 @@ static const char *advice_for(const Doctor *doctor, ErrorCode code)
         return "the server has no connection left: raise max_connections or lower PAWL_POOL_MAX";
     case ERR_DENIED:
         if (doctor->vitals.username)
-            return arena_print(doctor->arena, "run as an administrator: grant pawl_admin to %s",
+            return arena_print(doctor->arena, "run as an administrator: grant pawl_reader to %s",
                                doctor->vitals.username);
         return "run pawl as the user who owns PAWL_HOME, or name another directory";
     default:
