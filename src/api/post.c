@@ -19,7 +19,8 @@ static ErrorCode item_read(Request *request, WalletKind kind, WalletItem *ret_it
     TRY(api_body_read_if_any(request, &wallet_operation_bodies[kind], &given, reterr));
     TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
     if (!given.txn_id)
-        return fail(reterr, ERR_INVALID, "txn_id is missing: a UUID, here or in the header \"Idempotency-Key\"");
+        return fail(reterr, ERR_INVALID,
+                    "txn_id is missing: give a UUID, or any text in the header \"Idempotency-Key\"");
     *ret_item = wallet_request_item(kind, &given);
     if (!given.owner && wallet_kind_needs(kind, "owner") == ARGUMENT_REQUIRED)
         ret_item->owner = request_capture(request, "owner");
