@@ -119,8 +119,11 @@ static ErrorCode chunk_line(Batch *batch, Chunk *chunk, const char *text, size_t
     WalletItem *item = arena_array(chunk->arena, WalletItem, 1);
 
     if (item_read(batch->names, text, size, chunk->arena, item, reterr) != OK) {
-        error_prefix(reterr, "line %" PRId64, batch->line);
-        return reterr->code;
+        int64_t first = chunk->count ? chunk->lines[0] : batch->line;
+        Error   why   = *reterr;
+
+        return fail(reterr, why.code, "line %" PRId64 ": %s; nothing from line %" PRId64 " on was posted", batch->line,
+                    why.text, first);
     }
     chunk->bytes += size;
     chunk->lines[chunk->count]   = batch->line;

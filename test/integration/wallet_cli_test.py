@@ -395,6 +395,7 @@ def an_atomic_batch_is_posted_whole_or_not_at_all():
         before = ledger_rows(db)
         done = pawl.run("wallet", "batch", "--atomic", stdin=lines(first, second))
         refused_done(done, 1, ["nothing was posted", "line 2", "40"])
+        refused_done(pawl.run("wallet", "batch", stdin=lines(first) + '{"kind": "spend"}\n'), 1, ["line 2: ", "; nothing from line 1 on was posted"])
         refused_done(pawl.run("wallet", "batch", "--atomic", "--json", stdin=lines(first, second)), 1, ["line 2"], is_json=True)
         assert ledger_rows(db) == before
         wallet(pawl, "topup", "ann", "20")
