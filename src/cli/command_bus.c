@@ -178,7 +178,7 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
     filter.status = "IN_TSQ";
     filter.limit  = LIST_MAX;
     TRY(command_count(app->pool, deadline_in_ms(APP_COMMAND_MS), &filter, &total, reterr));
-    if (!call_flag(call, "--yes")) {
+    if (total > 0 && !call_flag(call, "--yes")) {
         fprintf(stderr, "%" PRId64 " commands match: add --yes to decide about all of them\n", total);
         return fail(reterr, ERR_USAGE, "nothing was done");
     }

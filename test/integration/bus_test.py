@@ -561,6 +561,8 @@ def tsq_is_decided_all_at_once_after_the_count_was_shown():
         assert {status(pawl, command_id) for command_id in other} == {"IN_TSQ"}
         assert db.value("select count(*) from pawl.audit where event = 'OPERATOR_CANCEL' and actor = 'ann'") == "3"
         assert pawl.run("tsq", "retry", "--all", "--type", "none", "--yes").stdout == "0 queued again\n"
+        done = pawl.run("tsq", "retry", "--all", "--type", "none")  # there is nothing to confirm
+        assert (done.code, done.stdout, done.stderr) == (0, "0 queued again\n", ""), done
         assert pawl.run("tsq", "retry", "--all", "--type", "ship", "--yes", "--json").json == {"decided": 2}
         assert {status(pawl, command_id) for command_id in other} == {"PENDING"}
 
