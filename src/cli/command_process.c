@@ -91,12 +91,13 @@ static void signal_warn(Call *call, const ProcessSignal *signal, const ProcessSi
     const char *nearest = process_signal_nearest(call->arena, signal->name, signaled);
 
     if (signaled->expected)
-        fprintf(stderr, "note: no wait of its definition%s%s takes \"%s\"%s%s%s\n", signal->step ? " in step " : "",
+        fprintf(stderr, "note: no wait of its definition%s%s takes \"%s\"%s%s%s%s\n", signal->step ? " in step " : "",
                 signal->step ? signal->step : "", signal->name,
                 nearest               ? ", did you mean \""
                 : *signaled->expected ? "; they take: "
                                       : ": it has none",
-                nearest ? nearest : signaled->expected, nearest ? "\"?" : "");
+                nearest ? nearest : signaled->expected, nearest ? "\"?" : "",
+                signal->payload && signal->payload[0] == '{' ? "; the state has its payload now" : "");
 }
 
 static void signaled_print(Call *call, const ProcessName *name, const ProcessSignal *signal,

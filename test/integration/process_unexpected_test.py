@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """process_unexpected - a misspelled name of a response or of a domain is said, and a repeat gets the bytes of the first answer."""
 from pawl_test import Database, Pawl, main, test
-from process_cli import cli, define, start, wait_status
+from process_cli import cli, define, show, start, wait_status
 
 ASKED = {"type": "asked", "domain": "edge", "steps": [
     {"name": "list", "each": "{{state.items}}", "steps": [{"name": "seen", "wait": {"response": "seen"}}]},
@@ -92,9 +92,11 @@ def sql_and_the_command_line_say_it_too():
         assert db.rows(f"select verdict from pawl.process_signal({many}) order by ord") == ["STORED_UNEXPECTED", "STORED"]
         done = pawl.run("process", "signal", process, "apoval")
         assert done.code == 0 and done.stdout == f"{process} STORED_UNEXPECTED\n", done
-        assert 'no wait of its definition takes "apoval", did you mean "approval"?' in done.stderr, done
+        assert 'no wait of its definition takes "apoval", did you mean "approval"?' in done.stderr and "the state" not in done.stderr, done
         done = pawl.run("process", "signal", process, "paid")
         assert 'no wait of its definition takes "paid"; they take: approval seen vote' in done.stderr, done
+        done = pawl.run("process", "signal", process, "fix", '{"fixed": 1}')
+        assert done.stderr.endswith("; the state has its payload now\n") and show(pawl, process)["state"]["fixed"] == 1, done
         assert 'no wait of its definition takes "paid": it has none' in pawl.run("process", "signal", none, "paid").stderr
         done = pawl.run("process", "signal", process, "approval")
         assert done.stdout == f"{process} RESUMED\n" and done.stderr == "", done
