@@ -194,11 +194,13 @@ order by f.priority
 select coalesce(pawl.domain_find($1::text), 0)::bigint as value
 
 -- name: domain_names
--- If nothing was ever sent to a domain: an empty text, and the names of up to 1000 others; else no row. $1 name
+-- If nothing was ever sent to a domain: an empty text, and the names of up to 1000 others, of processes or of commands as
+-- this one; else no row. $1 name
 with known as (select from pawl.domain_name d where d.name = $1::text)
 select '' as value where not exists (select from known)
 union all
-(select d.name from pawl.domain_name d where not exists (select from known) and d.name !~ '^(process|telegram):'
+(select d.name from pawl.domain_name d where not exists (select from known) and d.name !~ '^telegram:'
+   and starts_with(d.name, 'process:') = starts_with($1::text, 'process:')
  order by d.id desc limit 1000)
 
 -- name: extend

@@ -70,6 +70,11 @@ must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **
 /* The id of the key that --key gives, into the item; the key of a text depends on the role of the session. ERR_USAGE: --id is another one. */
 must_check ErrorCode send_key_take(Call *call, const App *app, SendItem *item, Error *reterr);
 
+/* A misspelled domain is a queue without senders, and a new one without workers. If nothing was sent to it, standard error says so when another
+ * name is near, and on a terminal in any case. prefix: of the domain's name on the bus. domain NULL: none was given. Best effort: the role may not
+ * read the names. */
+void domain_note(Call *call, const App *app, const char *prefix, const char *domain);
+
 /* --delay and --priority, into the item. */
 must_check ErrorCode send_turn_take(const Call *call, SendItem *item, Error *reterr);
 

@@ -109,6 +109,7 @@ static ErrorCode commands_print(Call *call, const CommandFilter *filter, const c
     int64_t                total;
 
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    domain_note(call, app, "", filter->domain);
     if (call_flag(call, "--count")) {
         TRY(command_count(app->pool, deadline_in_ms(APP_COMMAND_MS), filter, &total, reterr));
         printf(call->json ? "{\"count\":%" PRId64 "}\n" : "%" PRId64 "\n", total);

@@ -96,6 +96,7 @@ static ErrorCode policy_change(Call *call, const int64_t *delays_ms, int count, 
     scoped(app_close) App *app = NULL;
 
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    domain_note(call, app, "", call->arguments[0]);
     TRY(retry_policy_set(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arguments[0],
                          call_flag(call, "--type"), delays_ms, count, order_key, reterr));
     return policies_print(call, app, reterr);

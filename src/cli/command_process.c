@@ -191,6 +191,7 @@ ErrorCode command_process_list(Call *call, Error *reterr)
     TRY(call_duration(call, "--older", 0, &filter.older_ms, reterr));
     TRY(process_status_check(filter.status, reterr) == OK ? OK : ERR_USAGE);
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    domain_note(call, app, PROCESS_DOMAIN_PREFIX, filter.domain);
     list_begin(&list, &list_shape, call->arena, call->json);
     do {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);

@@ -74,17 +74,18 @@ ErrorCode send_key_take(Call *call, const App *app, SendItem *item, Error *reter
     return OK;
 }
 
-/* A misspelled domain is a new queue that no worker handles. Of one to which nothing was sent before that is said if another name is near, and on a
- * terminal in any case. Best effort: the role may not read the names. */
-static void domain_warn(Call *call, const App *app, const char *domain)
+void domain_note(Call *call, const App *app, const char *prefix, const char *domain)
 {
     const char *nearest;
     bool        is_new;
 
-    if (send_domain_nearest(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, domain, &is_new, &nearest, NULL) !=
-            OK ||
+    if (!domain ||
+        send_domain_nearest(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena,
+                            arena_print(call->arena, "%s%s", prefix, domain), &is_new, &nearest, NULL) != OK ||
         !is_new)
         return;
+    if (nearest)
+        nearest = strncmp(nearest, prefix, strlen(prefix)) == 0 ? nearest + strlen(prefix) : NULL;
     if (nearest || isatty(STDERR_FILENO))
         fprintf(stderr, "note: nothing was sent to domain \"%s\" before%s%s%s\n", domain,
                 nearest ? ", did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
@@ -97,7 +98,7 @@ static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
 
     TRY(send_check(item, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    domain_warn(call, app, item->domain);
+    domain_note(call, app, "", item->domain);
     TRY(send_key_take(call, app, item, reterr));
     TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
     if (item->code != OK) {
@@ -235,7 +236,7 @@ static ErrorCode send_each_line(Call *call, const SendItem *model, Error *reterr
 
     TRY(send_lines_check(call, /* count= */ 2, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    domain_warn(call, app, model->domain);
+    domain_note(call, app, "", model->domain);
     return send_lines(call, app, &(SendLines){.model = model, .word = "sent"}, reterr);
 }
 

@@ -193,5 +193,6 @@ ErrorCode command_work(Call *call, Error *reterr)
     call->given.is_daemon = true;
     call->given.handlers  = row.concurrency ? row.concurrency : WORKER_CONCURRENCY_DEFAULT;
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    domain_note(call, app, "", row.domain);
     return work(call, app, &row, reterr);
 }

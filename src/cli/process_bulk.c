@@ -247,6 +247,7 @@ ErrorCode process_bulk_run(Call *call, const char *status, ProcessBulk *bulk, Er
                     "nothing was done: add --yes to decide about all that match, or --dry-run to count them");
     TRY(bulk_filter(call, status, &filter, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    domain_note(call, app, PROCESS_DOMAIN_PREFIX, filter.domain);
     progress_begin(&progress);
     bulk->locked     = arena_array(call->arena, LockedList, 1);
     bulk->move_count = 8;

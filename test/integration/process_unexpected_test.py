@@ -116,4 +116,20 @@ def a_command_to_a_misspelled_domain_is_said():
         assert db.value("select count(*) from pawl.command") == "5"
 
 
+@test
+def a_misspelled_domain_is_said_where_it_finds_nothing():
+    with Database() as db, Pawl(db) as pawl:
+        assert pawl.run("send", "shop", "charge").code == 0
+        define(pawl, {"type": "trip", "domain": "travel", "steps": [{"name": "a", "wait": {"response": "go"}}]})
+        start(pawl, "trip", domain="travel")
+        note = 'note: nothing was sent to domain "%s" before, did you mean "%s"?\n'
+        for arguments in (["work", "shpo", "--noop", "--drain"], ["command", "list", "--domain", "shpo"], ["tsq", "list", "--domain", "shpo"],
+                          ["policy", "set", "shpo", "1s"]):
+            assert pawl.run(*arguments).stderr.startswith(note % ("shpo", "shop")), arguments
+        for arguments in (["process", "list"], ["process", "cancel", "--all", "--yes"]):
+            done = pawl.run(*arguments, "--domain", "travle")
+            assert done.code == 0 and done.stderr.startswith(note % ("travle", "travel")), done
+        assert pawl.run("process", "list", "--domain", "travel").stderr == ""
+
+
 main()
