@@ -3,7 +3,8 @@
 -- A process keeps the version it was started with. It can be moved if its records mean the same in the newer version: an activation walks the
 -- steps from the first one and passes those that are recorded, so the walk of the newer version must pass the same steps in the same order.
 -- Both versions are rows of pawl.process_definition_step. The records of a process are joined to them by key, and one pass over them in the order of
--- either version finds what differs, so the cost is linear in the records and does not depend on the steps that have none.
+-- either version finds what differs, so the cost is linear in the records and does not depend on the steps that have none. The joins are lateral with a
+-- limit, so that each is a lookup by key whatever the statistics say.
 -- Lock order: process rows by id, of which those that other transactions have locked are skipped; rows of pawl.delayed, pawl.tsq and pawl.ready, of which a locked one is not waited for; then as
 -- pawl.process_respond. A process whose row in these is held cannot be claimed until the commit, so no activation runs meanwhile.
 -- Errors: QP001 an argument is out of range.
@@ -34,22 +35,25 @@ begin
         select s.step, s.item, false, null, s.undo, not s.undo, s.undo, false, false
         from pawl.process_sent s
         cross join lateral (select c.command_id::text as key from pawl.command c where c.id = s.sent_id limit 1) c
-        where s.id = p_id and not exists (
-          select from pawl.process_response r
-          where r.id = p_id and r.kind = 'reply' and r.name = s.step and r.item = s.item and r.key = c.key and r.is_aside)) r
+        left join lateral (
+          select r.is_aside from pawl.process_response r
+          where r.id = p_id and r.kind = 'reply' and r.name = s.step and r.item = s.item and r.key = c.key limit 1) r on true
+        where s.id = p_id and r.is_aside is not true) r
       group by r.name, r.item
-    ), around (name, item) as (
-      select k.name, k.item from known k
+    ), around as (
+      select k.name, k.item, k.is_done, k.is_true, k.acted, k.is_sent, k.is_undo_sent, k.used from known k
       union
-      select o.parent, r.item[1:u.depth]
-      from around r
-      join pawl.process_definition_step o on o.definition_id = p_definition_id and o.name = r.name
-      join pawl.process_definition_step u on u.definition_id = p_definition_id and u.name = o.parent
-      where not exists (select from known k where k.name = o.parent)
+      select o.parent, a.item[1:u.depth], false, false, false, false, false, false
+      from around a
+      cross join lateral (
+        select d.parent from pawl.process_definition_step d where d.definition_id = p_definition_id and d.name = a.name limit 1) o
+      cross join lateral (
+        select d.depth from pawl.process_definition_step d where d.definition_id = p_definition_id and d.name = o.parent limit 1) u
+      left join lateral (
+        select true as is_known from pawl.process_step s where s.id = p_id and s.step = o.parent and s.aside = 0 limit 1) k on true
+      where k.is_known is null
     )
-    select a.name, a.item, coalesce(k.is_done, false), coalesce(k.is_true, false), coalesce(k.acted, false), coalesce(k.is_sent, false),
-           coalesce(k.is_undo_sent, false), coalesce(k.used, false)
-    from around a left join known k on k.name = a.name and k.item = a.item;
+    select a.name, a.item, a.is_done, a.is_true, a.acted, a.is_sent, a.is_undo_sent, a.used from around a;
 end
 $$;
 
@@ -87,9 +91,9 @@ as $$
     when p_old.is_compensated and not p_new.is_compensated and (p_acted or p_is_sent) then 'has no compensation for what it did' end
 $$;
 
--- The steps that a process has recorded, and the first of them that differs in its place, if any: why it does by itself (pawl.step_differs); comes_before:
--- a step that ran before it comes after it now; goes_to: a "when" before it has passed it over, so far; runs_at: no step at this position of its list,
--- which is before it, has run or was passed over. No row: none differs.
+-- The first recorded step that differs, and why: by itself (pawl.step_differs), or in its place. For each record, within its list and item: run_at, the last new
+-- position of the steps that ran before it; passed_to, where a "when" before it has gone on; runs_at, the position that is reached by what has run or was
+-- passed over before it; missing_at, the first position before it that nothing has reached. No row: none differs.
 create or replace function pawl.process_place_differs (p_id bigint, p_old integer, p_new integer)
   returns table (name text, why text)
   language plpgsql stable
@@ -98,12 +102,12 @@ as $$
 begin
   return query
     with placed as materialized (
-      select r.name, r.item, o.list as old_list, o.position as old_position, n.list, n.position,
-             pawl.step_differs(o, n, r.is_done, r.acted or c.phase <> 'forward', r.is_sent, r.is_undo_sent, r.used) as why,
-             case when n.kind = 'when' and r.is_done then case when r.is_true then n.then_at else n.else_at end end as goes_to
+      select r.name, r.item, (o.step).list as old_list, (o.step).position as old_position, (n.step).list, (n.step).position,
+             pawl.step_differs(o.step, n.step, r.is_done, r.acted or c.phase <> 'forward', r.is_sent, r.is_undo_sent, r.used) as why,
+             case when (n.step).kind = 'when' and r.is_done then case when r.is_true then (n.step).then_at else (n.step).else_at end end as goes_to
       from pawl.process_progress(p_id, p_old) r
-      left join pawl.process_definition_step o on o.definition_id = p_old and o.name = r.name
-      left join pawl.process_definition_step n on n.definition_id = p_new and n.name = r.name
+      left join lateral (select d from pawl.process_definition_step d where d.definition_id = p_old and d.name = r.name limit 1) o (step) on true
+      left join lateral (select d from pawl.process_definition_step d where d.definition_id = p_new and d.name = r.name limit 1) n (step) on true
       cross join (select p.phase from pawl.process p where p.id = p_id) c
     ), reached as ( -- before each step of its list, in both orders
       select p.*, max(p.position) over (partition by p.list, p.item order by p.old_position rows between unbounded preceding and 1 preceding) as run_at,
