@@ -189,7 +189,7 @@ declare
   v_here text[];
 begin
   perform pawl.name_check('type', p_type, 100, 'QP001');
-  if pawl.process_definition_newest(p_domain, p_type) is not null or exists (
+  if exists (select from pawl.process_definition d where d.domain = p_domain and d.type = p_type) or exists (
     select from (
       select p.id from pawl.process p
       where p.definition_id is null and p.domain_id = v_domain_id and p.code_type = p_type order by p.id limit 10) p

@@ -1,4 +1,5 @@
 -- command_reply.sql - reply_to = command:DOMAIN/TYPE: the outcome of a command becomes another command, once, in the same transaction.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 create function pg_temp.take (p_domain text, p_limit integer default 100) returns table (id bigint, token bigint, type text)
   language sql as $$
   select c.id, c.token, c.type

@@ -1,4 +1,5 @@
 -- process_audit.sql - what the audit of a process has, and lists by status that read what has the status.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 
 create function claim_all (p_domain text) returns table (id bigint, token bigint) language sql as $$
   select c.id, c.token from pawl.claim(pawl.domain_find('process:' || p_domain), 100, 60000, array_fill(0::bigint, array[10]), null, 'w') c

@@ -1,4 +1,5 @@
 -- process_cancel.sql - a cancellation without compensation and one with it: the first of them decides.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 
 create function claim_all () returns table (id bigint, token bigint) language sql as $$
   select c.id, c.token

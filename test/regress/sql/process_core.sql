@@ -1,4 +1,5 @@
 -- process_core.sql - start, record, patch, suspend, respond, end: each written once, each under the lease.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 
 create function claim_all (p_domain text) returns table (id bigint, token bigint, type text, attempt smallint) language sql as $$
   select c.id, c.token, c.type, c.attempt

@@ -1,4 +1,5 @@
 -- process_deadline.sql - deadlines that a start gives: what is refused, and what happens to a process in code when its deadline passes.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 
 \ir ../fake_clock.sql
 insert into pawl.fake_clock (at) values ('2026-01-01 00:00 UTC');

@@ -1,4 +1,5 @@
 -- process_deadline_edge.sql - deadlines beside cancellations, and with a clock that was ahead.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 
 \ir ../fake_clock.sql
 insert into pawl.fake_clock (at) values ('2026-01-01 00:00 UTC');

@@ -1,5 +1,6 @@
 -- process_edges.sql - several writes of one process in one call, records that are there already, guessed tokens, outcomes too large for a step,
 -- and a state that is full.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 
 create function claim_all (p_domain text) returns table (id bigint, token bigint) language sql as $$
   select c.id, c.token

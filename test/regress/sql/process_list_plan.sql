@@ -1,5 +1,6 @@
 -- process_list_plan.sql - a list by domain or type reads processes of that domain or type, however many others there are; also for a domain that has none,
 -- with a status, and behind the first page.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 \set VERBOSITY terse
 select d.is_new from pawl.process_define('big', 'order', '{"type": "order", "domain": "big", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', null, '[{"name": "a", "kind": "set"}]') d;
 select d.is_new from pawl.process_define('small', 'order', '{"type": "order", "domain": "small", "steps": [{"name": "a", "set": {"a": 1}}]}', null, 'troubleshoot', null, '[{"name": "a", "kind": "set"}]') d;

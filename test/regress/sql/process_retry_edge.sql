@@ -1,5 +1,6 @@
 -- process_retry_edge.sql - what a retry leaves as it is recorded: failures and replies of functions that were interrupted, and replies of commands
 -- that retention has deleted.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 
 create function process (p_n integer) returns uuid language sql immutable as $$
   select ('018f0000-0000-7000-8000-' || lpad(p_n::text, 12, '0'))::uuid

@@ -1,4 +1,5 @@
 -- process_signal.sql - many responses in one call: a verdict each, the same as of one call each.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 
 create function number (p_n integer) returns uuid language sql immutable as $$
   select ('018f0000-0000-7000-8000-' || lpad(p_n::text, 12, '0'))::uuid

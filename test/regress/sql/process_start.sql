@@ -1,5 +1,6 @@
 -- process_start.sql - starts with a delay and a priority, and many in one call: what is refused, in which order they are claimed, and that a
 -- refused item changes nothing about the others.
+set client_min_messages = warning; -- a start of a type that nothing runs says so
 
 \ir ../fake_clock.sql
 insert into pawl.fake_clock (at) values ('2026-01-01 00:00 UTC');
