@@ -4,7 +4,7 @@
 -- Errors: PW003 a name, holder or time is missing or out of range.
 
 -- Renew the leases that p_holder has, take those that ended, and those that end later than any lease can: the clock was ahead when they
--- were taken. Returns the names that are its own until p_lease_ms from now.
+-- were taken. Returns the names that are its own until p_lease_ms from now. There are at most as many tasks as fit into a call, and a thousand in all.
 create or replace function pawl.task_claim (p_names text[], p_holder uuid, p_lease_ms integer)
   returns setof text
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -20,6 +20,9 @@ begin
   end if;
   if exists (select from unnest(p_names) n where (char_length(n) between 1 and 63) is not true) then
     raise exception 'names must have 1 to 63 characters each' using errcode = 'PW003';
+  end if;
+  if cardinality(p_names) > 100 or (select count(*) from (select from pawl.task t limit 1000) t) = 1000 then
+    raise exception 'names must be at most 100, and there are at most 1000 tasks' using errcode = 'PW003';
   end if;
   v_until := v_now + p_lease_ms * interval '1 ms';
   v_mine := array(

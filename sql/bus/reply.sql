@@ -27,7 +27,7 @@ create or replace function pawl.reply_is_queue_name (p_name text)
   returns boolean
   language sql immutable
 as $$
-  select p_name ~ '^[A-Za-z0-9_.-]{1,47}$' and p_name !~ '--'
+  select p_name ~ '^[A-Za-z0-9_.-]{1,47}$' and p_name !~* '--|_(pkey|msg_id_seq|vt_idx|fifo_idx|group_idx)$'
 $$;
 
 -- Raises for a target that no reply can be sent to. NULL elements are valid: nothing is sent then.

@@ -50,6 +50,10 @@ begin
   if length(queue_name) > 47 then
     raise exception 'queue name is too long, maximum length is 47 characters';
   end if;
+  -- The table of a queue "a_vt_idx" would have the name of an index of the queue "a".
+  if lower(queue_name) ~ '_(pkey|msg_id_seq|vt_idx|fifo_idx|group_idx)$' then
+    raise exception 'queue name must not end in _pkey, _msg_id_seq, _vt_idx, _fifo_idx or _group_idx, got "%"', queue_name;
+  end if;
 end
 $$;
 

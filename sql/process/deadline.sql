@@ -58,6 +58,9 @@ create or replace function pawl.deadline_write (p_deadline interval, p_deadline_
   returns text
   language plpgsql stable
 as $$
+declare
+  c_deadline_max constant bigint := 3650::bigint * 86400000;
+  v_deadline_ms numeric := floor(extract(epoch from p_deadline) * 1000); -- as in pawl.start_read
 begin
   if p_deadline is not null and p_deadline_at is not null then
     raise exception 'deadline and deadline_at exclude each other' using errcode = 'QP001';
@@ -71,13 +74,13 @@ begin
   if (p_on_deadline in ('troubleshoot', 'compensate', 'fail')) is false then
     raise exception 'on_deadline must be troubleshoot, compensate or fail, got "%"', left(p_on_deadline, 80) using errcode = 'QP001';
   end if;
-  if (p_deadline between interval '1 ms' and interval '3650 days') is false then
+  if (v_deadline_ms between 1 and c_deadline_max) is false then
     raise exception 'deadline must be from 1 ms to 3650 days, got %', p_deadline using errcode = 'QP001';
   end if;
   if (p_deadline_at between timestamptz '0001-01-01 00:00:00+00' and timestamptz '9999-12-31 00:00:00+00') is false then
     raise exception 'deadline_at must be in the years 1 to 9999, got %', p_deadline_at using errcode = 'QP001';
   end if;
-  return concat_ws(', ', coalesce(floor(extract(epoch from p_deadline) * 1000)::bigint || ' ms', pawl.iso(p_deadline_at)), p_on_deadline);
+  return concat_ws(', ', coalesce(v_deadline_ms::bigint || ' ms', pawl.iso(p_deadline_at)), p_on_deadline);
 end
 $$;
 

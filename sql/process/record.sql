@@ -29,7 +29,8 @@ begin
     select from unnest(p_records) u (record)
     cross join lateral pawl.record_read(u.record) r
     where u.record is not null
-      and (r.step <> '' and r.attempt between 0 and 32767 and r.aside >= 0 and coalesce(r.started_at, 'epoch') between 'epoch' and c_most
+      and (r.step <> '' and octet_length(r.step) <= 400 and coalesce(octet_length(r.call_kind), 0) <= 40
+           and coalesce(octet_length(r.input_hash), 0) <= 200 and coalesce(octet_length(r.response), 0) <= 400 and r.attempt between 0 and 32767 and r.aside >= 0 and coalesce(r.started_at, 'epoch') between 'epoch' and c_most
            and coalesce(r.retry_at, 'epoch') between 'epoch' and c_most) is not true);
 exception when data_exception or invalid_parameter_value then
   return false;

@@ -122,15 +122,18 @@ create or replace function pawl.start_read (
   p_on_deadline text, out id uuid, out delay_ms bigint, out priority smallint, out deadline text)
   language plpgsql stable
 as $$
+declare
+  c_delay_max constant bigint := 3650::bigint * 86400000;
+  v_delay_ms numeric := extract(epoch from p_delay) * 1000; -- what is compared is what is used: intervals compare months as 30 days
 begin
   id := pawl.key_or_id(p_key, p_process_id, 'process_id');
-  if p_delay not between interval '0' and interval '3650 days' then -- before it becomes a number
+  if v_delay_ms not between 0 and c_delay_max then -- before it becomes a bigint
     raise exception 'delay must be from 0 to 3650 days, got %', p_delay using errcode = 'QU001';
   end if;
   if p_priority not between 0 and 9 then -- before it becomes smallint
     raise exception 'priority must be from 0 to 9, got %', p_priority using errcode = 'QU001';
   end if;
-  delay_ms := (extract(epoch from p_delay) * 1000)::bigint;
+  delay_ms := v_delay_ms;
   priority := p_priority;
   deadline := pawl.deadline_write(p_deadline, p_deadline_at, p_on_deadline);
 end

@@ -154,11 +154,14 @@ declare
   v_items bigint;
   v_inserted bigint;
 begin
-  with item as (
-    select u.id, u.result, u.error, u.patch, u.ord, r.*
+  with given as (
+    select u.id, u.result, u.error, u.patch, u.ord, r.*,
+           row_number() over (partition by u.id, r.step, r.item, r.undo, r.kind, r.aside, r.attempt order by u.ord) as nth
     from unnest(p_ids, p_records, p_results, p_errors, p_patches, p_verdicts) with ordinality u (id, record, result, error, patch, verdict, ord)
     cross join lateral pawl.record_read(u.record) r
     where u.verdict = 'WRITTEN' and u.record is not null
+  ), item as (
+    select * from given g where g.nth = 1 -- of one record the first item counts, with its patch
   ), recorded as (
     insert into pawl.process_step (id, step, item, undo, kind, aside, attempt, verdict, retry_at, response, taken, call, call_kind, input_hash, result, error, started_at, ended_at)
     select i.id, i.step, i.item, i.undo, i.kind, i.aside, i.attempt, coalesce(i.verdict, case when i.error is null then 'done' else 'failed' end), i.retry_at, i.response, i.taken,
@@ -178,7 +181,7 @@ begin
     join item l on l.ord = i.last
     where p.id = i.id
   )
-  select (select count(*) from item), (select count(*) from recorded) into v_items, v_inserted;
+  select (select count(*) from given), (select count(*) from recorded) into v_items, v_inserted;
   if p_was_tried then -- an activation that has a record makes progress, so workers that died of it before do not count any more
     update pawl.lease l set attempt = 1
     where l.id = any (array( -- without one that pawl.cancel has locked: it is not waited for
@@ -192,13 +195,15 @@ begin
     return null;
   end if;
   return array(
-    select u.ord from unnest(p_ids, p_records, p_verdicts) with ordinality u (id, record, verdict, ord)
-    cross join lateral pawl.record_read(u.record) r
-    cross join lateral (
+    select g.ord from (
+      select u.id, u.ord, r.*, row_number() over (partition by u.id, r.step, r.item, r.undo, r.kind, r.aside, r.attempt order by u.ord) as nth
+      from unnest(p_ids, p_records, p_verdicts) with ordinality u (id, record, verdict, ord)
+      cross join lateral pawl.record_read(u.record) r
+      where u.verdict = 'WRITTEN' and u.record is not null) g
+    where g.nth > 1 or exists (
       select from pawl.process_step s
-      where s.id = u.id and s.step = r.step and s.item = r.item and s.undo = r.undo and s.kind = r.kind and s.aside = r.aside and s.attempt = r.attempt
-        and s.ended_at <> p_now limit 1) s
-    where u.verdict = 'WRITTEN');
+      where s.id = g.id and s.step = g.step and s.item = g.item and s.undo = g.undo and s.kind = g.kind and s.aside = g.aside and s.attempt = g.attempt
+        and s.ended_at <> p_now));
 end
 $$;
 
@@ -368,12 +373,13 @@ $$;
 
 -- Raises unless records have attempts, and times and awaited responses are in range: what a process waits for is read again by each response.
 create or replace function pawl.write_guard (
-  p_records jsonb[], p_patches jsonb[], p_phases text[], p_waits text[], p_at jsonb[], p_for jsonb[], p_due_us bigint[])
+  p_records jsonb[], p_errors text[], p_patches jsonb[], p_phases text[], p_waits text[], p_at jsonb[], p_for jsonb[], p_due_us bigint[])
   returns void
   language plpgsql
 as $$
 declare
   c_time_max constant bigint := 253402300799999999; -- the end of the year 9999
+  c_error_max constant integer := 16384; -- programs write 8192 bytes, to which the engine adds what they are about
 begin
   if p_records is not null and not pawl.records_are_valid(p_records) then
     raise exception 'records must be objects with a step, and an attempt from 0 to 32767' using errcode = 'QP001';
@@ -383,6 +389,9 @@ begin
   end if;
   if 0 > any (p_due_us) or c_time_max < any (p_due_us) then
     raise exception 'due_us must be from 0 to %', c_time_max using errcode = 'QP001';
+  end if;
+  if p_errors is not null and exists (select from unnest(p_errors) e where octet_length(e) > c_error_max) then
+    raise exception 'errors must have at most % bytes each', c_error_max using errcode = 'QP001';
   end if;
   if p_patches is not null and exists (select from unnest(p_patches) u (patch) where jsonb_typeof(u.patch) <> 'object') then
     raise exception 'patches must be objects' using errcode = 'QP001';
@@ -443,7 +452,7 @@ begin
           pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
           pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
   perform pawl.json_check('results', p_results, 'QP001'), pawl.json_check('patches', p_patches, 'QP001');
-  perform pawl.write_guard(p_records, p_patches, p_phases, p_waits, p_at, p_for, p_due_us),
+  perform pawl.write_guard(p_records, p_errors, p_patches, p_phases, p_waits, p_at, p_for, p_due_us),
           pawl.lease_check(p_ids, p_tokens);
   select l.verdicts, l.was_tried, l.has_canceled into v_verdicts, v_was_tried, v_has_canceled
   from pawl.write_leases(p_ids, p_tokens, p_waits, p_ends) l;

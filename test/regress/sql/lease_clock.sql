@@ -73,3 +73,8 @@ select moved from pawl.requeue_due(1000, '-infinity', 1000);
 select distinct until - pawl.now() as left from pawl.lease l where l.worker = 'noted';
 update pawl.fake_clock set at = at + interval '31 s';
 select moved > 0 as rescued, (select count(*) from pawl.lease_extension) as notes from pawl.requeue_due(1000, '-infinity', 1000);
+
+-- Tasks are bounded: what takes names of its own fills no table.
+select count(*) from pawl.task_claim(array(select 'task-' || n from generate_series(1, 101) n), gen_random_uuid(), 1000);
+insert into pawl.task (name, holder, until) select 'task-' || n, gen_random_uuid(), now() from generate_series(1, 1000) n;
+select count(*) from pawl.task_claim(array['one more'], gen_random_uuid(), 1000);

@@ -122,3 +122,8 @@ select pgmq.convert_archive_partitioned('measured');
 create extension hstore;
 update pg_extension set extname = 'pg_partman' where extname = 'hstore';
 select pgmq.create_partitioned('parts');
+
+-- Names that an index or a sequence of another queue would have.
+select pgmq.create('victim_vt_idx');
+select pgmq.create('victim_MSG_ID_SEQ');
+select pawl.send('mail', 'hello', p_reply_to => 'victim_vt_idx');

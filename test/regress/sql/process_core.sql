@@ -146,3 +146,16 @@ select w.verdict, w.is_canceled from h, pawl.process_write(array[h.id], array[h.
     null, null, null, null, null, null) w;
 select s.verdict from h, suspend(h.id, h.token, 'rest', null, pawl.now() + interval '1 hour') s;
 select pawl.process_show('018f0000-0000-7000-8000-000000000010') ->> 'status' as status;
+
+-- One record twice in a call: the first item counts, with its result and its patch; the second one is known.
+select command_id as twice from pawl.send('process:twice', 'order', '{}') c (command_id) \gset
+select id as twice_id, token as twice_token from claim_all('twice') \gset
+select w.ord, w.verdict from pawl.process_write(
+  array[:twice_id, :twice_id]::bigint[], array[:twice_token, :twice_token]::bigint[], array['{"step": "s"}', '{"step": "s"}']::jsonb[], '{1,2}', null,
+  array['{"n": 1}', '{"n": 2}']::jsonb[], null, null, null, null, null, null, null, null, null, null) w;
+select s.result, p.state, p.version from pawl.process_step s join pawl.process p on p.id = s.id where s.id = :twice_id;
+-- What is recorded is bounded.
+select w.verdict from pawl.process_write(array[:twice_id]::bigint[], array[:twice_token]::bigint[], array['{"step": "t"}']::jsonb[], null,
+  array[repeat('x', 16385)], null, null, null, null, null, null, null, null, null, null, null) w;
+select w.verdict from pawl.process_write(array[:twice_id]::bigint[], array[:twice_token]::bigint[], array[jsonb_build_object('step', 't', 'input_hash', repeat('x', 201))],
+  null, null, null, null, null, null, null, null, null, null, null, null, null) w;

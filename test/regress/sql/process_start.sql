@@ -92,3 +92,7 @@ select count(*) from pawl.start_many(array_fill('order'::text, array[501]), p_ke
 
 -- Ten thousand at once.
 select count(*) filter (where is_new), count(distinct process_id) from pawl.start_many(array_fill('order'::text, array[10000]), p_domain => 'many');
+
+-- An interval with months is as long as it is used for, not as it compares: one item is refused, not all.
+select ord, is_new, status, left(refusal, 80) as refusal from pawl.start_many('{order,order,order}', p_domain => 'months', p_delays => '{null,121 months,-120 months 3610 days}');
+select ord, is_new, status, left(refusal, 80) as refusal from pawl.start_many('{order,order,order}', p_domain => 'months', p_deadlines => '{null,121 months,-120 months 3610 days}');
