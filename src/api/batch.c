@@ -125,7 +125,7 @@ static ErrorCode batch_end(void *context, Request *request, Response *response, 
     writer_text(&writer, "batch_id", sending->batch_id);
     writer_array(&writer, "items");
     for (int i = 0; i < count; i++)
-        sent_write(&writer, &sending->list[i]);
+        sent_write(&writer, "command_id", &sending->list[i]);
     writer_end(&writer);
     writer_end(&writer);
     return OK;

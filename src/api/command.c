@@ -22,7 +22,7 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
     response_header(response, "Pawl-Status", item->status);
     response_header(response, "Pawl-Key-Days", arena_print(request_arena(request), "%lld", (long long)api->key_days));
     writer_open(&writer, &response->body);
-    sent_write(&writer, item);
+    sent_write(&writer, "command_id", item);
     return OK;
 }
 

@@ -8,6 +8,7 @@
 #include "base/reader.h"
 #include "base/uuid.h"
 #include "base/writer.h"
+#include "bus/send_fields.h"
 #include "http/suspend.h"
 #include "process/metric.h"
 #include "process/process_fields.h"
@@ -44,7 +45,7 @@ static ErrorCode start_end(void *context, Request *request, Response *response, 
 
     TRY(api_item_sent(context, item, response, reterr));
     writer_open(&writer, &response->body);
-    process_started_write(&writer, item);
+    sent_write(&writer, "process_id", item);
     return OK;
 }
 
@@ -137,7 +138,7 @@ static ErrorCode starts_write(Once *once, Response *response, Error *reterr)
     writer_object(&writer, NULL);
     writer_array(&writer, "items");
     for (int i = 0; i < starts->count; i++)
-        process_started_write(&writer, &starts->items[i]);
+        sent_write(&writer, "process_id", &starts->items[i]);
     writer_end(&writer);
     writer_end(&writer);
     return OK;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/doctor_internal.h"
+#include "bus/handler.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -21,16 +22,7 @@ typedef struct {
 } Login;
 DB_SHAPE(login, Login, LOGIN_COLUMNS);
 
-#define FOUND_COLUMNS(X, T)            \
-    X(T, bool, DB_BOOL, is_safe)       \
-    X(T, bool, DB_BOOL, is_callable)   \
-    X(T, bool, DB_BOOL, is_definer)    \
-    X(T, const char *, DB_TEXT, owner) \
-    X(T, const char *, DB_TEXT, connected)
-typedef struct {
-    FOUND_COLUMNS(DB_FIELD, Found)
-} Found;
-DB_SHAPE(found, Found, FOUND_COLUMNS);
+DB_SHAPE(found, HandlerFound, HANDLER_FOUND_COLUMNS);
 
 static ErrorCode check_place(Doctor *doctor, Pool *pool, CheckResult *result, Error *reterr)
 {
@@ -105,7 +97,7 @@ static ErrorCode check_function(Doctor *doctor, Pool *pool, const Login *login, 
                                        function),
                            "create it, or correct the section [worker NAME] of the settings");
 
-    const Found *found = rows;
+    const HandlerFound *found = rows;
     if (!found->is_safe && !found->is_definer)
         return check_found(result, CHECK_FAIL,
                            arena_print(arena, "function %s of %s would run with the rights of %s", function,

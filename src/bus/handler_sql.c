@@ -36,18 +36,9 @@ static ErrorCode function_call(Tx *tx, Job *job, void *context, SettleItem *ret_
 
 /* ---- finding it ---- */
 
-#define FOUND_COLUMNS(X, T)            \
-    X(T, bool, DB_BOOL, is_safe)       \
-    X(T, bool, DB_BOOL, is_callable)   \
-    X(T, bool, DB_BOOL, is_definer)    \
-    X(T, const char *, DB_TEXT, owner) \
-    X(T, const char *, DB_TEXT, connected)
-typedef struct {
-    FOUND_COLUMNS(DB_FIELD, Found)
-} Found;
-DB_SHAPE(found, Found, FOUND_COLUMNS);
+DB_SHAPE(found, HandlerFound, HANDLER_FOUND_COLUMNS);
 
-static ErrorCode found_check(const Found *found, const char *function, Error *reterr)
+static ErrorCode found_check(const HandlerFound *found, const char *function, Error *reterr)
 {
     if (!found->is_safe && !found->is_definer)
         return fail(reterr, ERR_DENIED,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value.h"
 #include "bus/send.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -94,29 +95,18 @@ static ErrorCode delays_refuse(Error *reterr)
 /* `json` is one valid value. */
 static ErrorCode delays_read(const char *json, int64_t *ret_list, int *ret_count, Error *reterr)
 {
-    const char *next  = json + strspn(json, " \t\r\n");
-    int         count = 0;
+    Value list  = value_trim(json, strlen(json)), item;
+    int   count = 0;
 
-    if (*next != '[')
-        return delays_refuse(reterr);
-    do {
-        char  *end;
-        double value;
+    for (const char *at = NULL; value_item_next(list, &at, &item);) {
+        double value = value_kind(item) == VALUE_NUMBER ? strtod(item.bytes, NULL) : -1;
 
-        next++;
-        next += strspn(next, " \t\r\n");
-        if (!strchr("-0123456789", *next) || count == POLICY_DELAYS_MAX)
-            return delays_refuse(reterr);
-        value = strtod(next, &end);
-        if (!(value >= 0 && value <= POLICY_MS_MAX / 1000)) /* not a number is refused too */
+        if (count == POLICY_DELAYS_MAX || !(value >= 0 && value <= POLICY_MS_MAX / 1000))
             return delays_refuse(reterr);
         ret_list[count++] = (int64_t)(value * 1000 + 0.5);
-        next              = end + strspn(end, " \t\r\n");
-    } while (*next == ',');
-    if (*next != ']')
-        return delays_refuse(reterr);
+    }
     *ret_count = count;
-    return OK;
+    return count > 0 ? OK : delays_refuse(reterr);
 }
 
 ErrorCode policy_request_delays(const PolicyRequest *request, int64_t *ret_delays_ms, int *ret_count, Error *reterr)

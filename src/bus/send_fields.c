@@ -81,10 +81,10 @@ ErrorCode on_complete_read(const char *field, const char *json, Arena *arena, Se
     return reterr->code;
 }
 
-void sent_write(Writer *writer, const SendItem *item)
+void sent_write(Writer *writer, const char *id, const SendItem *item)
 {
     writer_object(writer, NULL);
-    writer_text(writer, "command_id", item->id);
+    writer_text(writer, id, item->id);
     if (item->code == OK)
         writer_text(writer, "status", "PENDING");
     else

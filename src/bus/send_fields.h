@@ -36,7 +36,8 @@ SendItem send_request_item(const SendRequest *request, const char *actor);
 must_check ErrorCode on_complete_read(const char *field, const char *json, Arena *arena, SendRequest *ret_request,
                                       Error *reterr);
 
-/* As an object: its id, and the status of every new command or why it was refused. A repeat writes the same bytes. */
-void sent_write(Writer *writer, const SendItem *item);
+/* As an object: its id, by the name `id`, and the status of every new command or process, or why it was refused. A repeat
+ * writes the same bytes. */
+void sent_write(Writer *writer, const char *id, const SendItem *item);
 
 #endif

@@ -71,9 +71,7 @@ void pawl_job_error(PawlJob *job, const char *format, ...)
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
     size = text_cut(text, strlen(text), SETTLE_ERROR_MAX);
-    for (size_t i = 0; !text_is_utf8(text, size) && i < size; i++)
-        if ((unsigned char)text[i] >= 0x80)
-            text[i] = '?'; /* PostgreSQL would not keep it */
+    text_clean(text, size); /* PostgreSQL would not keep other bytes */
     if (arena_has_space(given->bus_job->arena, size + 1))
         given->error = arena_bytes(given->bus_job->arena, text, size);
 }

@@ -3,7 +3,6 @@
  */
 #include "process/process_fields.h"
 
-#include "base/problem.h"
 #include "bus/command.h"
 
 #define STEP_NAME_MAX 400
@@ -49,17 +48,6 @@ ErrorCode process_start_request_item(Arena *arena, const ProcessStartRequest *re
     item.actor    = actor;
     *ret_item     = item;
     return OK;
-}
-
-void process_started_write(Writer *writer, const SendItem *item)
-{
-    writer_object(writer, NULL);
-    writer_text(writer, "process_id", item->id);
-    if (item->code == OK)
-        writer_text(writer, "status", "PENDING");
-    else
-        writer_text(writer, "error", problem_detail(&item->error));
-    writer_end(writer);
 }
 
 /* ---- signal ---- */

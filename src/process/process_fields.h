@@ -22,8 +22,6 @@ extern const FieldTable process_start_table;
 /* actor: as in SendItem. ERR_INVALID, ERR_LIMIT name the field. */
 must_check ErrorCode process_start_request_item(Arena *arena, const ProcessStartRequest *request, const char *actor,
                                                 SendItem *ret_item, Error *reterr);
-/* As an object: its id, and the status of every new process or why it was refused. A repeat writes the same bytes. */
-void process_started_write(Writer *writer, const SendItem *item);
 
 #define PROCESS_ITEMS_MAX 1000 /* starts in one request */
 
