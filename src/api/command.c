@@ -78,8 +78,6 @@ ErrorCode api_command_show(void *context, Request *request, Response *response, 
     return OK;
 }
 
-PAGE_ROW(row_write, Command, command_write, id)
-
 /* Without what the token must not read. Returns how many are left. */
 static int list_filter(const Request *request, Command *list, int count)
 {
@@ -105,7 +103,7 @@ static ErrorCode list_answer(Api *api, Request *request, const char *status, Res
     TRY(command_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, &next,
                      reterr));
     count = list_filter(request, list, count);
-    page_write_next(list, count, next, row_write, response);
+    page_write_next(list, count, next, PAGE_ROW(Command, command_write, id), response);
     return OK;
 }
 

@@ -28,8 +28,6 @@ static ErrorCode id_read(Request *request, int64_t *ret_id, Error *reterr)
     return OK;
 }
 
-PAGE_ROW(row_write, DeadLetter, dead_letter_write, id)
-
 ErrorCode api_dead_letter_list(void *context, Request *request, Response *response, Error *reterr)
 {
     Api             *api    = context;
@@ -39,7 +37,7 @@ ErrorCode api_dead_letter_list(void *context, Request *request, Response *respon
 
     TRY(page_take(request, &filter.limit, &filter.before, reterr));
     TRY(dead_letter_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, reterr));
-    page_write(filter.limit, list, count, row_write, response);
+    page_write(filter.limit, list, count, PAGE_ROW(DeadLetter, dead_letter_write, id), response);
     return OK;
 }
 

@@ -3,6 +3,8 @@
  */
 #include "api/page.h"
 
+#include <string.h>
+
 #define NEXT_IS_LAST   (-1)
 #define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the row that reaches it is the last one of its page */
 
@@ -16,7 +18,7 @@ ErrorCode page_take(Request *request, int *ret_limit, int64_t *ret_before, Error
     return OK;
 }
 
-void page_write_next(const void *list, int count, int64_t next, PageRowWrite *write, Response *response)
+void page_write_next(const void *list, int count, int64_t next, const PageRow *row, Response *response)
 {
     int     shown = 0;
     int64_t last  = 0;
@@ -25,8 +27,10 @@ void page_write_next(const void *list, int count, int64_t next, PageRowWrite *wr
     writer_open(&writer, &response->body);
     writer_object(&writer, NULL);
     writer_array(&writer, "items");
-    while (shown < count && response->body.length < PAGE_BYTES_MAX)
-        last = write(&writer, list, shown++);
+    for (const char *at = list; shown < count && response->body.length < PAGE_BYTES_MAX; at += row->size, shown++) {
+        row->write(&writer, at);
+        memcpy(&last, at + row->id, sizeof last);
+    }
     writer_end(&writer);
     if (shown < count || next == NEXT_IS_LAST)
         writer_i64(&writer, "next_cursor", last);
@@ -37,7 +41,7 @@ void page_write_next(const void *list, int count, int64_t next, PageRowWrite *wr
     writer_end(&writer);
 }
 
-void page_write(int limit, const void *list, int count, PageRowWrite *write, Response *response)
+void page_write(int limit, const void *list, int count, const PageRow *row, Response *response)
 {
-    page_write_next(list, count, count == limit ? NEXT_IS_LAST : 0, write, response);
+    page_write_next(list, count, count == limit ? NEXT_IS_LAST : 0, row, response);
 }

@@ -7,6 +7,8 @@
 #ifndef API_PAGE_H
 #define API_PAGE_H
 
+#include <stddef.h>
+
 #include "base/writer.h"
 #include "http/route.h"
 
@@ -20,23 +22,18 @@
         "cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1                                        \
     }
 
-/* Writes row `index` of the list and returns its id. */
-typedef int64_t PageRowWrite(Writer *writer, const void *list, int index);
-/* The same for a list of Row, by the writer of the row's module. */
-#define PAGE_ROW(name, Row, row_write, row_id)                       \
-    static int64_t name(Writer *writer, const void *list, int index) \
-    {                                                                \
-        const Row *row = (const Row *)list + index;                  \
-                                                                     \
-        row_write(writer, row);                                      \
-        return row->row_id;                                          \
-    }
+/* A list of rows, each with its id. */
+typedef struct {
+    RowWrite *write;
+    size_t    size, id; /* of a row; where its id is */
+} PageRow;
+#define PAGE_ROW(Row, row_write, row_id) (&(PageRow){row_write, sizeof(Row), offsetof(Row, row_id)})
 
 /* Into a filter: *ret_before 0: from the newest on. ERR_INVALID names the parameter. */
 must_check ErrorCode page_take(Request *request, int *ret_limit, int64_t *ret_before, Error *reterr);
 /* A page of fewer rows than the limit is the last one. */
-void page_write(int limit, const void *list, int count, PageRowWrite *write, Response *response);
+void page_write(int limit, const void *list, int count, const PageRow *row, Response *response);
 /* The same for a list whose filter may leave out rows: it says itself where the next page begins, 0: there is none. */
-void page_write_next(const void *list, int count, int64_t next, PageRowWrite *write, Response *response);
+void page_write_next(const void *list, int count, int64_t next, const PageRow *row, Response *response);
 
 #endif

@@ -235,8 +235,6 @@ ErrorCode api_process_show(void *context, Request *request, Response *response, 
     return OK;
 }
 
-PAGE_ROW(row_write, Process, process_row_write, id)
-
 ErrorCode api_process_list(void *context, Request *request, Response *response, Error *reterr)
 {
     Api          *api    = context;
@@ -254,7 +252,7 @@ ErrorCode api_process_list(void *context, Request *request, Response *response, 
     filter.older_ms = older_s * 1000;
     TRY(process_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, &next,
                      reterr));
-    page_write_next(list, count, next, row_write, response);
+    page_write_next(list, count, next, PAGE_ROW(Process, process_row_write, id), response);
     return OK;
 }
 
@@ -265,7 +263,10 @@ const RouteParameter api_process_version_parameters[] = {
     {NULL,     NULL              },
 };
 
-PAGE_ROW(version_write, ProcessVersion, process_version_write, id)
+static void version_write(Writer *writer, const void *version)
+{
+    process_version_write(writer, version);
+}
 
 ErrorCode api_process_versions(void *context, Request *request, Response *response, Error *reterr)
 {
@@ -276,7 +277,7 @@ ErrorCode api_process_versions(void *context, Request *request, Response *respon
 
     TRY(page_take(request, &filter.limit, &filter.before, reterr));
     TRY(process_versions(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, reterr));
-    page_write(filter.limit, list, count, version_write, response);
+    page_write(filter.limit, list, count, PAGE_ROW(ProcessVersion, version_write, id), response);
     return OK;
 }
 

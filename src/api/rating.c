@@ -66,8 +66,6 @@ ErrorCode api_rating_board(void *context, Request *request, Response *response, 
     return OK;
 }
 
-PAGE_ROW(history_write, PlayerMatch, board_player_write, match_id)
-
 ErrorCode api_rating_history(void *context, Request *request, Response *response, Error *reterr)
 {
     Api         *api  = context;
@@ -79,11 +77,9 @@ ErrorCode api_rating_history(void *context, Request *request, Response *response
     TRY(page_take(request, &read.limit, &read.before, reterr));
     TRY(rating_read_history(api->pool, request_deadline(request), request_arena(request), &read, &list, &count,
                             reterr));
-    page_write(read.limit, list, count, history_write, response);
+    page_write(read.limit, list, count, PAGE_ROW(PlayerMatch, board_player_write, match_id), response);
     return OK;
 }
-
-PAGE_ROW(match_write, GroupMatch, board_match_write, id)
 
 ErrorCode api_rating_matches(void *context, Request *request, Response *response, Error *reterr)
 {
@@ -96,6 +92,6 @@ ErrorCode api_rating_matches(void *context, Request *request, Response *response
     TRY(page_take(request, &read.limit, &read.before, reterr));
     TRY(rating_read_matches(api->pool, request_deadline(request), request_arena(request), &read, &list, &count,
                             reterr));
-    page_write(read.limit, list, count, match_write, response);
+    page_write(read.limit, list, count, PAGE_ROW(GroupMatch, board_match_write, id), response);
     return OK;
 }

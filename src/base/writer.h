@@ -44,6 +44,9 @@ void writer_raw(Writer *writer, const char *name, const char *json); /* valid JS
  * optional. */
 void writer_row(Writer *writer, const AnswerTable *table, const void *row);
 
+/* One row of a list as an object: how a module writes its rows. */
+typedef void RowWrite(Writer *writer, const void *row);
+
 /* Append value as a JSON string, quotes included. */
 void writer_quote(Text *text, const char *value);
 

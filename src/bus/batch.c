@@ -107,7 +107,7 @@ ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char
     return code;
 }
 
-void batch_write(Writer *writer, const Batch *batch)
+void batch_write(Writer *writer, const void *batch)
 {
     writer_row(writer, &answer_batch, batch);
 }

@@ -53,6 +53,6 @@ must_check ErrorCode batch_seal(Pool *pool, Deadline deadline, int lock_ms, Aren
 must_check ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,
                                     Error *reterr);
 /* As JSON, the same for HTTP and the command line. */
-void batch_write(Writer *writer, const Batch *batch);
+RowWrite batch_write; /* of a Batch */
 
 #endif

@@ -166,7 +166,7 @@ ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const cha
     return OK;
 }
 
-void command_write(Writer *writer, const Command *command)
+void command_write(Writer *writer, const void *command)
 {
     writer_row(writer, &answer_command_line, command);
 }

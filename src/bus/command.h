@@ -135,7 +135,7 @@ must_check ErrorCode decisions_call(Pool *pool, const TxOptions *options, const 
                                     Decision **ret_list, Error *reterr);
 
 /* As JSON, the same for HTTP and the command line. */
-void command_write(Writer *writer, const Command *command);
+RowWrite command_write; /* of a Command */
 
 /* ---- a decision as JSON ---- */
 

@@ -370,7 +370,7 @@ ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types,
     return OK;
 }
 
-void dead_letter_write(Writer *writer, const DeadLetter *letter)
+void dead_letter_write(Writer *writer, const void *letter)
 {
     writer_row(writer, &answer_letter, letter);
 }

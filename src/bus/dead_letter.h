@@ -108,6 +108,6 @@ must_check ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterT
                                       Error *reterr);
 
 /* The object of one letter, the same for HTTP and the command line. */
-void dead_letter_write(Writer *writer, const DeadLetter *letter);
+RowWrite dead_letter_write;
 
 #endif

@@ -55,9 +55,10 @@ ErrorCode retry_policy_set(Pool *pool, Deadline deadline, int lock_ms, const cha
     return tx_run(pool, &options, set_body, &given, reterr);
 }
 
-void retry_policy_write(Writer *writer, const RetryPolicy *policy)
+void retry_policy_write(Writer *writer, const void *row)
 {
-    const char *next = policy->delays_ms;
+    const RetryPolicy *policy = row;
+    const char        *next   = policy->delays_ms;
 
     writer_object(writer, NULL);
     writer_text(writer, "type", policy->type);

@@ -42,7 +42,7 @@ must_check ErrorCode retry_policy_list(Pool *pool, Deadline deadline, Arena *are
 must_check ErrorCode retry_policy_set(Pool *pool, Deadline deadline, int lock_ms, const char *domain, const char *type,
                                       const int64_t *delays_ms, int count, const char *order_key, Error *reterr);
 /* As JSON, the same for HTTP and the command line. */
-void retry_policy_write(Writer *writer, const RetryPolicy *policy);
+RowWrite retry_policy_write;
 
 /* ---- a policy as JSON ---- */
 

@@ -56,11 +56,6 @@ ErrorCode command_command_show(Call *call, Error *reterr)
     return OK;
 }
 
-static void row_write(Writer *writer, const void *row)
-{
-    command_write(writer, row);
-}
-
 static const ListColumn list_columns[] = {
     {"id",        NULL, CELL_TEXT, offsetof(Command, command_id)},
     {"domain",    NULL, CELL_TEXT, offsetof(Command, domain)    },
@@ -104,7 +99,7 @@ static ErrorCode pages_print(Call *call, App *app, const CommandFilter *filter, 
 
 static ErrorCode commands_print(Call *call, const CommandFilter *filter, const char *none, Error *reterr)
 {
-    ListShape              shape = {list_columns, COUNT(list_columns), sizeof(Command), none, row_write};
+    ListShape              shape = {list_columns, COUNT(list_columns), sizeof(Command), none, command_write};
     scoped(app_close) App *app   = NULL;
     int64_t                total;
 
@@ -250,18 +245,13 @@ ErrorCode command_tsq_complete(Call *call, Error *reterr)
 
 /* ---- batch ---- */
 
-static void batch_row_write(Writer *writer, const void *row)
-{
-    batch_write(writer, row);
-}
-
 static ErrorCode batch_print(Call *call, App *app, const char *id, Error *reterr)
 {
     Batch batch;
 
     TRY(batch_progress(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &batch, reterr));
     if (call->json) {
-        object_print(batch_row_write, call->arena, &batch);
+        object_print(batch_write, call->arena, &batch);
         return OK;
     }
     printf("batch        %s  %s\nstatus       %s\ntotal        %" PRId64 "\npending      %" PRId64

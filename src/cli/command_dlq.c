@@ -15,11 +15,6 @@ static ErrorCode letter_id(const Call *call, int64_t *ret_id, Error *reterr)
     return call_number("ID", call->arguments[0], 1, INT64_MAX, 0, ret_id, reterr);
 }
 
-static void row_write(Writer *writer, const void *row)
-{
-    dead_letter_write(writer, row);
-}
-
 static const ListColumn list_columns[] = {
     {">id",      NULL, CELL_I64,  offsetof(DeadLetter, id)            },
     {"type",     NULL, CELL_TEXT, offsetof(DeadLetter, operation_type)},
@@ -30,7 +25,7 @@ static const ListColumn list_columns[] = {
     {"error",    NULL, CELL_TEXT, offsetof(DeadLetter, error_message) },
 };
 static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(DeadLetter), "no dead letters",
-                                     row_write};
+                                     dead_letter_write};
 
 /* In pages with memory of their own: the data of an operation may be large. */
 static ErrorCode pages_print(Call *call, App *app, DeadLetterFilter *filter, int left, Error *reterr)
@@ -69,7 +64,7 @@ static void letter_print(Call *call, const DeadLetter *letter)
     char created[WALL_TEXT_SIZE], retried[WALL_TEXT_SIZE] = "never";
 
     if (call->json) {
-        object_print(row_write, call->arena, letter);
+        object_print(dead_letter_write, call->arena, letter);
         return;
     }
     wall_text((Wall){letter->created_at}, created);

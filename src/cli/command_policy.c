@@ -13,11 +13,6 @@ typedef struct {
     const char *type, *delays, *is_default, *order_key;
 } PolicyLine;
 
-static void policy_row_write(Writer *writer, const void *row)
-{
-    retry_policy_write(writer, row);
-}
-
 /* "10s,1m,5m" of "10000,60000,300000". */
 static const char *delays_print(Arena *arena, const char *delays_ms)
 {
@@ -45,7 +40,7 @@ static ErrorCode policies_print(Call *call, App *app, Error *reterr)
         {"order key", "order_key", CELL_TEXT, offsetof(PolicyLine, order_key) },
     };
     ListShape    lines = {columns, COUNT(columns), sizeof(PolicyLine), "no policies", NULL};
-    ListShape    rows  = {columns, COUNT(columns), sizeof(RetryPolicy), "no policies", policy_row_write};
+    ListShape    rows  = {columns, COUNT(columns), sizeof(RetryPolicy), "no policies", retry_policy_write};
     RetryPolicy *list;
     PolicyLine  *shown;
     int          count;

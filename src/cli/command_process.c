@@ -160,11 +160,6 @@ ErrorCode command_process_show(Call *call, Error *reterr)
     return OK;
 }
 
-static void row_write(Writer *writer, const void *row)
-{
-    process_row_write(writer, row);
-}
-
 static const ListColumn list_columns[] = {
     {"id",      NULL, CELL_TEXT, offsetof(Process, process_id)},
     {"domain",  NULL, CELL_TEXT, offsetof(Process, domain)    },
@@ -174,7 +169,8 @@ static const ListColumn list_columns[] = {
     {"started", NULL, CELL_TIME, offsetof(Process, created_at)},
     {"error",   NULL, CELL_TEXT, offsetof(Process, error)     },
 };
-static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(Process), "no processes", row_write};
+static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(Process), "no processes",
+                                     process_row_write};
 
 ErrorCode command_process_list(Call *call, Error *reterr)
 {

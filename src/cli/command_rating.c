@@ -42,20 +42,6 @@ static void board_table(Call *call, const BoardRow *list, int count)
     table_print(&table, "no player has a place yet");
 }
 
-/* An array of rows, for programs. */
-#define ROWS_JSON(call, list, count, write_row)          \
-    do {                                                 \
-        Text   text_;                                    \
-        Writer writer_;                                  \
-        text_init(&text_, (call)->arena, TEXT_MAX_BODY); \
-        writer_open(&writer_, &text_);                   \
-        writer_array(&writer_, NULL);                    \
-        for (int row_ = 0; row_ < (count); row_++)       \
-            write_row(&writer_, &(list)[row_]);          \
-        writer_end(&writer_);                            \
-        print_json(&text_);                              \
-    } while (0)
-
 ErrorCode command_rating_leaderboard(Call *call, Error *reterr)
 {
     scoped(app_close) App *app  = NULL;
@@ -68,7 +54,7 @@ ErrorCode command_rating_leaderboard(Call *call, Error *reterr)
     TRY(rating_read_board(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count,
                           /* ret_total= */ NULL, reterr));
     if (call->json)
-        ROWS_JSON(call, list, count, board_row_write);
+        list_print(&(ListShape){.row_size = sizeof *list, .write = board_row_write}, call->arena, true, list, count);
     else
         board_table(call, list, count);
     return OK;
@@ -105,7 +91,7 @@ ErrorCode command_rating_history(Call *call, Error *reterr)
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(rating_read_history(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count, reterr));
     if (call->json)
-        ROWS_JSON(call, list, count, board_player_write);
+        list_print(&(ListShape){.row_size = sizeof *list, .write = board_player_write}, call->arena, true, list, count);
     else
         history_table(call, list, count);
     return OK;

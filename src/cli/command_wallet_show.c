@@ -57,22 +57,6 @@ static void wallets_table(Call *call, const Wallet *list, int count)
 }
 
 /* An array for --all, else the wallet itself. */
-static void wallets_json(Call *call, const Wallet *list, int count, bool is_list)
-{
-    Text   text;
-    Writer writer;
-
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    if (is_list)
-        writer_array(&writer, NULL);
-    for (int i = 0; i < count; i++)
-        wallet_write(&writer, &list[i]);
-    if (is_list)
-        writer_end(&writer);
-    print_json(&text);
-}
-
 static void past_table(Call *call, const WalletPast *past, int64_t at)
 {
     static const char *const head[] = {"owner",  ">balance", "asset", ">held", ">available",
@@ -91,11 +75,6 @@ static void past_table(Call *call, const WalletPast *past, int64_t at)
     table_print(&table, "");
 }
 
-static void past_write(Writer *writer, const void *past)
-{
-    wallet_past_write(writer, past);
-}
-
 static ErrorCode balance_past(Call *call, App *app, int64_t at, Error *reterr)
 {
     WalletPast past;
@@ -103,7 +82,7 @@ static ErrorCode balance_past(Call *call, App *app, int64_t at, Error *reterr)
     TRY(wallet_get_at(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], asset_of(call),
                       moment_text(call->arena, at), &past, reterr));
     if (call->json)
-        object_print(past_write, call->arena, &past);
+        object_print(wallet_past_write, call->arena, &past);
     else
         past_table(call, &past, at);
     return OK;
@@ -123,8 +102,10 @@ static ErrorCode balance_now(Call *call, App *app, Error *reterr)
         TRY(wallet_get(app->pool, deadline, call->arena, &owner, &asset, 1, &list, &count, reterr));
     if (count == 0 && !is_list)
         return wallet_missing(owner, asset, reterr);
-    if (call->json)
-        wallets_json(call, list, count, is_list);
+    if (call->json && is_list)
+        list_print(&(ListShape){.row_size = sizeof *list, .write = wallet_write}, call->arena, true, list, count);
+    else if (call->json)
+        object_print(wallet_write, call->arena, list);
     else
         wallets_table(call, list, count);
     return OK;
@@ -163,24 +144,6 @@ static ErrorCode filter_read(const Call *call, EntryFilter *ret_filter, Error *r
     return OK;
 }
 
-/* One by one: with their metadata they may be larger together than a Text. */
-static void entries_json(const Entry *list, int count)
-{
-    scoped_text Text text = {0};
-
-    text_init(&text, NULL, TEXT_MAX_BODY);
-    printf("[");
-    for (int i = 0; i < count; i++) {
-        Writer writer;
-
-        text_clear(&text);
-        writer_open(&writer, &text);
-        entry_write(&writer, &list[i]);
-        printf("%s%s", i ? "," : "", text_string(&text));
-    }
-    printf("]\n");
-}
-
 static void entries_table(Call *call, const Entry *list, int count)
 {
     static const char *const head[] = {"at", "kind", ">amount", "asset", ">balance", ">held", "other", "txn_id", NULL};
@@ -212,7 +175,7 @@ ErrorCode command_wallet_entries(Call *call, Error *reterr)
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(entry_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &list, &count, reterr));
     if (call->json)
-        entries_json(list, count);
+        list_print(&(ListShape){.row_size = sizeof *list, .write = entry_write}, call->arena, true, list, count);
     else
         entries_table(call, list, count);
     return OK;

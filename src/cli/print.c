@@ -311,6 +311,8 @@ void list_begin(List *list, const ListShape *shape, Arena *arena, bool json)
 
     assert(shape->count <= TABLE_COLUMNS_MAX);
     *list = (List){.shape = shape, .json = json};
+    if (json)
+        return;
     for (int i = 0; i < shape->count; i++)
         head[i] = shape->columns[i].head;
     table_init(&list->table, arena, head);

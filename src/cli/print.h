@@ -36,7 +36,6 @@ void table_cell_time(Table *table, int64_t micros);
 /* To standard output; `none` instead, to standard error, when there are no rows. */
 void table_print(const Table *table, const char *none);
 
-typedef void RowWrite(Writer *writer, const void *row);
 /* One row as a JSON object, to standard output. */
 void object_print(RowWrite *write, Arena *arena, const void *row);
 

@@ -59,9 +59,10 @@ static const AnswerField process_fields[] = {
     ROWS("steps", process_step), ROWS("responses", process_response), ROWS("audit", event)};
 TABLE(process, "Process");
 static const AnswerField process_line_fields[] = {
-    UUID("process_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = process_statuses), TEXT("step", .nullable = true),
-    TIME("created_at"), TEXT("error", .nullable = true)};
-static TABLE(process_line, "ProcessLine");
+    UUID("process_id", AT(Process, process_id)), TEXT("domain", AT(Process, domain)), TEXT("type", AT(Process, type)),
+    TEXT("status", AT(Process, status), .words = process_statuses), TEXT("step", AT(Process, step), .nullable = true),
+    TIME("created_at", AT(Process, created_at)), TEXT("error", AT(Process, error), .nullable = true)};
+TABLE(process_line, "ProcessLine");
 static const AnswerField processes_fields[] = {ROWS("items", process_line), NEXT_CURSOR};
 TABLE(processes, "Processes");
 static const char *const signal_verdicts[] = {"RESUMED", "STORED", "STORED_UNEXPECTED", "LATE", NULL};

@@ -11,6 +11,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "pg/tx.h"
+#include "process/answers.h"
 #include "sql.h"
 
 DB_SHAPE(process, Process, PROCESS_COLUMNS);
@@ -183,17 +184,9 @@ ErrorCode process_list(Pool *pool, Deadline deadline, Arena *arena, const Proces
     return OK;
 }
 
-void process_row_write(Writer *writer, const Process *process)
+void process_row_write(Writer *writer, const void *process)
 {
-    writer_object(writer, NULL);
-    writer_text(writer, "process_id", process->process_id);
-    writer_text(writer, "domain", process->domain);
-    writer_text(writer, "type", process->type);
-    writer_text(writer, "status", process->status);
-    writer_text(writer, "step", process->step);
-    writer_time(writer, "created_at", process->created_at);
-    writer_text(writer, "error", process->error);
-    writer_end(writer);
+    writer_row(writer, &answer_process_line, process);
 }
 
 /* ---- responses ---- */

@@ -131,7 +131,7 @@ typedef struct {
  * reads a bounded number of processes. */
 must_check ErrorCode process_list(Pool *pool, Deadline deadline, Arena *arena, const ProcessFilter *filter,
                                   Process **ret_list, int *ret_count, int64_t *ret_next, Error *reterr);
-void                 process_row_write(Writer *writer, const Process *process);
+RowWrite             process_row_write; /* of a Process */
 
 /* ---- responses ---- */
 

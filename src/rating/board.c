@@ -108,8 +108,10 @@ ErrorCode board_points(Tx *tx, int64_t group_id, const int64_t *players, int cou
 
 /* ---- JSON ---- */
 
-void board_row_write(Writer *writer, const BoardRow *row)
+void board_row_write(Writer *writer, const void *place)
 {
+    const BoardRow *row = place;
+
     writer_object(writer, NULL);
     writer_i64(writer, "place", row->place);
     writer_i64(writer, "user", row->user_id);
@@ -137,8 +139,10 @@ static void side_write(Writer *writer, const char *name, int64_t user_id, const 
     writer_end(writer);
 }
 
-void board_match_write(Writer *writer, const GroupMatch *match)
+void board_match_write(Writer *writer, const void *row)
 {
+    const GroupMatch *match = row;
+
     writer_object(writer, NULL);
     writer_i64(writer, "id", match->id);
     writer_time(writer, "played_at", match->played_at);
@@ -148,8 +152,9 @@ void board_match_write(Writer *writer, const GroupMatch *match)
     writer_end(writer);
 }
 
-void board_player_write(Writer *writer, const PlayerMatch *match)
+void board_player_write(Writer *writer, const void *row)
 {
+    const PlayerMatch       *match      = row;
     static const char *const outcomes[] = {"lost", "drawn", "won"};
 
     writer_object(writer, NULL);

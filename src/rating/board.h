@@ -34,7 +34,7 @@ typedef struct {
 } BoardRow;
 must_check ErrorCode board_read(Tx *tx, int64_t group_id, int64_t offset, int limit, BoardRow **ret_list,
                                 int *ret_count, Error *reterr);
-void                 board_row_write(Writer *writer, const BoardRow *row);
+RowWrite             board_row_write;
 
 /* Of each player in its group. ret_places[i]: 0 if the player has none. */
 must_check ErrorCode board_places(Tx *tx, const int64_t *groups, const int64_t *players, int count, int64_t *ret_places,
@@ -88,7 +88,7 @@ typedef struct {
 /* Newest first; before 0: from the newest on. */
 must_check ErrorCode board_matches(Tx *tx, int64_t group_id, int64_t before, int limit, bool with_undone,
                                    GroupMatch **ret_list, int *ret_count, Error *reterr);
-void                 board_match_write(Writer *writer, const GroupMatch *match);
+RowWrite             board_match_write;
 
 #define PLAYER_MATCH_COLUMNS(X, T)                 \
     X(T, int64_t, DB_I64, match_id)                \
@@ -107,7 +107,7 @@ typedef struct {
 } PlayerMatch;
 must_check ErrorCode board_player(Tx *tx, int64_t group_id, int64_t player_id, int64_t before, int limit,
                                   PlayerMatch **ret_list, int *ret_count, Error *reterr);
-void                 board_player_write(Writer *writer, const PlayerMatch *match);
+RowWrite             board_player_write;
 
 #define HEAD_COLUMNS(X, T)          \
     X(T, int64_t, DB_I64, games)    \

@@ -55,7 +55,7 @@ ErrorCode entry_list(Pool *pool, Deadline deadline, Arena *arena, const EntryFil
     return OK;
 }
 
-void entry_write(Writer *writer, const Entry *entry)
+void entry_write(Writer *writer, const void *entry)
 {
     writer_row(writer, &answer_entry, entry);
 }

@@ -39,7 +39,7 @@ must_check ErrorCode entry_check_kind(const char *field, const char *kind, Error
 /* Newest first. ERR_NOT_FOUND: there is no such wallet; an empty list says that nothing matches. */
 must_check ErrorCode entry_list(Pool *pool, Deadline deadline, Arena *arena, const EntryFilter *filter,
                                 Entry **ret_list, int *ret_count, Error *reterr);
-void                 entry_write(Writer *writer, const Entry *entry);
+RowWrite             entry_write; /* of an Entry */
 
 /* As JSON. ERR_NOT_FOUND: no such thing. */
 must_check ErrorCode transaction_show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id,

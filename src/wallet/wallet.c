@@ -238,8 +238,10 @@ bool wallet_has_floor(const char *owner)
     return strcmp(owner, WALLET_SYSTEM) != 0;
 }
 
-void wallet_write(Writer *writer, const Wallet *wallet)
+void wallet_write(Writer *writer, const void *row)
 {
+    const Wallet *wallet = row;
+
     writer_object(writer, NULL);
     writer_text(writer, "owner", wallet->owner);
     writer_text(writer, "asset", wallet->asset);
@@ -255,8 +257,10 @@ void wallet_write(Writer *writer, const Wallet *wallet)
     writer_end(writer);
 }
 
-void wallet_past_write(Writer *writer, const WalletPast *past)
+void wallet_past_write(Writer *writer, const void *row)
 {
+    const WalletPast *past = row;
+
     writer_object(writer, NULL);
     writer_text(writer, "owner", past->owner);
     writer_text(writer, "asset", past->asset);

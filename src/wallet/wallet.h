@@ -83,8 +83,8 @@ typedef struct {
     WALLET_COLUMNS(DB_FIELD, Wallet)
 } Wallet;
 /* @system goes as low as it must, and nothing is said about that. */
-bool wallet_has_floor(const char *owner);
-void wallet_write(Writer *writer, const Wallet *wallet);
+bool     wallet_has_floor(const char *owner);
+RowWrite wallet_write;
 
 /* In one snapshot; a row for each that exists, with its ord. assets may be NULL. */
 must_check ErrorCode wallet_get(Pool *pool, Deadline deadline, Arena *arena, const char *const *owners,
@@ -98,7 +98,7 @@ typedef struct {
     const char *owner, *asset, *at; /* as asked for */
     int64_t     balance, held, available, floor, version;
 } WalletPast;
-void                 wallet_past_write(Writer *writer, const WalletPast *past);
+RowWrite             wallet_past_write;
 must_check ErrorCode wallet_get_at(Pool *pool, Deadline deadline, Arena *arena, const char *owner, const char *asset,
                                    const char *at, WalletPast *ret_past, Error *reterr);
 
