@@ -9,6 +9,8 @@
 --
 -- Settings that a handler leaves changed for its transaction would fail what pawl does in it afterwards: a role without rights, or a
 -- short time limit. They are restored.
+-- What it says is bounded as well, because the worker would hold it in memory: it gets no notices, and the beginning of a long error. RAISE
+-- INFO cannot be kept from it: pg/conn ends the connection after NOTICE_BYTES_MAX.
 -- Errors: 42501 the session or the function is not to be trusted. 42883 the function does not exist. QU070 its result is too large for any
 -- worker. P0001 it made its transaction read only, which cannot be undone.
 
@@ -46,35 +48,53 @@ declare
   -- session_authorization comes before role, which it sets as well. transaction_timeout is of PostgreSQL 17 and later.
   c_settings constant text[] := array['session_authorization', 'role', 'session_replication_role', 'row_security', 'client_encoding',
     'standard_conforming_strings', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout',
-    'client_connection_check_interval'];
+    'client_connection_check_interval', 'client_min_messages'];
+  c_text constant integer := 8192; -- characters of an error
   v_name text := pg_catalog.format('%I.%I', p_schema, p_name);
   v_path text := pg_catalog.current_setting('search_path');
   v_read_only text := pg_catalog.current_setting('transaction_read_only');
   v_values text[];
   v_value text;
   v_result jsonb;
+  v_state text;
+  v_message text;
+  v_detail text;
+  v_hint text;
+  v_context text;
 begin
   if not pawl.handler_is_safe((v_name || '(pg_catalog.jsonb, pg_catalog.uuid)')::regprocedure) then
     raise exception 'function % must belong to a role that may act as %, or be security definer and be called by a login of pawl_handler only',
       v_name, session_user using errcode = '42501';
   end if;
-  for i in 1..11 loop
+  for i in 1..12 loop
     v_values[i] := pg_catalog.current_setting(c_settings[i], true);
   end loop;
-  execute pg_catalog.format('select %s($1, $2)', v_name) into v_result using p_payload, p_command_id;
-  set constraints all immediate; -- a deferred constraint that fails is the function's own failure, and not one of the commit
+  v_value := pg_catalog.set_config('client_min_messages', 'error', true);
+  begin
+    execute pg_catalog.format('select %s($1, $2)', v_name) into v_result using p_payload, p_command_id;
+    set constraints all immediate; -- a deferred constraint that fails is the function's own failure, and not one of the commit
+    if not pg_catalog.texteq(pg_catalog.current_setting('transaction_read_only'), v_read_only) then
+      raise exception 'function % made its transaction read only, so that its result cannot be stored', v_name;
+    end if;
+  exception when query_canceled or assert_failure or others then -- each means all: others leaves out the first two
+    get stacked diagnostics v_state = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail,
+      v_hint = pg_exception_hint, v_context = pg_exception_context;
+    if greatest(pg_catalog.length(v_message), pg_catalog.length(v_detail), pg_catalog.length(v_hint), pg_catalog.length(v_context))
+       operator(pg_catalog.<=) c_text then
+      raise;
+    end if;
+    raise exception using errcode = v_state, message = pg_catalog.left(v_message, c_text), detail = pg_catalog.left(v_detail, c_text),
+      hint = pg_catalog.left(v_hint, c_text);
+  end;
   if not pg_catalog.texteq(pg_catalog.current_setting('search_path'), v_path) then
     v_value := pg_catalog.set_config('search_path', v_path, true);
   end if;
-  for i in 1..11 loop
+  for i in 1..12 loop
     v_value := pg_catalog.current_setting(c_settings[i], true);
     if v_value <> v_values[i] then
       v_value := pg_catalog.set_config(c_settings[i], v_values[i], true);
     end if;
   end loop;
-  if pg_catalog.current_setting('transaction_read_only') <> v_read_only then
-    raise exception 'function % made its transaction read only, so that its result cannot be stored', v_name;
-  end if;
   if pg_catalog.pg_column_size(v_result) > 64 * 1024 * 1024 then -- the worker would have to hold it in memory, twice
     raise exception 'function % returned more than 64 MiB', v_name using errcode = 'QU070';
   end if;

@@ -3,7 +3,7 @@
 -- name: attached_due
 -- Do up to $1 of what is due by rows that are attached to commands. next_ms: when something is due next, at most $2; 0:
 -- there is more to do. wake: domains in which commands were queued by it, joined by commas
-select d.next_ms, nullif(current_setting('pawl.wake', true), '') as wake
+select d.next_ms, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
 from pawl.attached_due($1::integer, $2::integer) d (next_ms)
 
 -- name: backlog
@@ -28,7 +28,7 @@ from pawl.batch_progress($1)
 
 -- name: batch_seal
 -- $1 batch id. wake: domains in which commands were queued by it, joined by commas.
-select nullif(current_setting('pawl.wake', true), '') as wake from pawl.batch_seal($1)
+select nullif(left(current_setting('pawl.wake', true), 4000), '') as wake from pawl.batch_seal($1)
 
 -- name: claim
 -- Lease up to $2 commands of domain number $1 for $3 ms, each priority behind its position in $4.
@@ -54,7 +54,7 @@ left join unnest(w.ready) f (ord) on true
 -- commands were queued by it, joined by commas; status: the present one of a command about which this call has not
 -- decided.
 select ord, verdict, is_new, decision, operator, decided_at, domains,
-       nullif(current_setting('pawl.wake', true), '') as wake,
+       nullif(left(current_setting('pawl.wake', true), 4000), '') as wake,
        case when not is_new then pawl.decided_status(($1::uuid[])[ord], ($2::text[])[ord]) end as status
 from pawl.command_cancel($1, $2, $3, $4)
 order by ord
@@ -68,7 +68,7 @@ select pawl.command_count($1, $2, $3) as value
 -- wake: domains in which commands were queued by it, joined by commas; status: the present one of a command about which
 -- this call has not decided.
 select ord, verdict, is_new, decision, operator, decided_at, domains,
-       nullif(current_setting('pawl.wake', true), '') as wake,
+       nullif(left(current_setting('pawl.wake', true), 4000), '') as wake,
        case when not is_new then pawl.decided_status(($1::uuid[])[ord], ($2::text[])[ord]) end as status
 from pawl.command_decide($1, $2, $3, $4, $5, $6)
 order by ord
@@ -285,7 +285,7 @@ select pawl.reply_retry($1)
 -- queued, joined by commas. is_attached_due: pawl.attached_due has something to do
 select b.moved, b.next_ms, pawl.micros(b.looked) as looked_us,
        coalesce(pawl.micros(b.due_left), pawl.micros(b.looked) + 1) as due_left_us, b.running, b.oldest,
-       nullif(current_setting('pawl.wake', true), '') as wake, pawl.attached_is_due(b.looked) as is_attached_due
+       nullif(left(current_setting('pawl.wake', true), 4000), '') as wake, pawl.attached_is_due(b.looked) as is_attached_due
 from pawl.requeue_due($1::integer, timestamptz 'epoch' + $2::bigint * interval '1 us', $3::integer,
                       timestamptz 'epoch' + $4::bigint * interval '1 us') b
 
@@ -315,7 +315,7 @@ from pawl.send_items($12::boolean, $1::text, $2::text[], $3::jsonb[], $4::uuid[]
 -- commas. $1 ids, $2 tokens, $3 outcomes; $4 results, $5 errors, $6 delays in ms as texts, $7 domains, $8 command ids:
 -- null when no command has one; $9 true: do not wait for leases that another transaction has locked, their status is
 -- BUSY
-select s.ord, s.settled, s.again, s.status, nullif(current_setting('pawl.wake', true), '') as wake
+select s.ord, s.settled, s.again, s.status, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
 from pawl.settle_items($9::boolean, $1::bigint[], $2::bigint[], $3::text[], $4::jsonb[], $5::text[],
                        $6::text[]::bigint[], $7::text[], $8::uuid[]) s
 

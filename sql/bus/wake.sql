@@ -14,13 +14,14 @@ end
 $$;
 
 -- The domains that a caller should wake after its commit, because this transaction queued commands there: names joined by commas, in the
--- setting pawl.wake, until the end of the transaction. What does not fit is found by polling.
+-- setting pawl.wake, until the end of the transaction. What does not fit is found by polling. Who reads the setting takes 4000
+-- characters of it, because any code of the transaction can write to it.
 create or replace function pawl.wake_later (p_domain_ids integer[])
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_known text := coalesce(current_setting('pawl.wake', true), '');
+  v_known text := coalesce(left(current_setting('pawl.wake', true), 4000), '');
   v_names text;
 begin
   select string_agg(distinct n.name, ',') into v_names

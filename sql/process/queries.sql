@@ -9,7 +9,7 @@ select pawl.process_bind($1, $2)::bigint
 -- $1 process ids, $2 domains or null, $3 operator, $4 reason. wake: domains in which commands were queued, joined by
 -- commas; status: the present one of a process about which this call has not decided
 select ord, verdict, is_new, decision, operator, decided_at, domains,
-       nullif(current_setting('pawl.wake', true), '') as wake,
+       nullif(left(current_setting('pawl.wake', true), 4000), '') as wake,
        case when not is_new then
          pawl.decided_status(($1::uuid[])[ord],
                              (pawl.process_domains(array[($1::uuid[])[ord]], array[($2::text[])[ord]]))[1])
@@ -20,7 +20,7 @@ from pawl.command_cancel($1, pawl.process_domains($1, $2), $3, $4) order by ord
 -- $1 process ids, $2 domains or null, $3 operator, $4 reason. wake: domains in which commands were queued, joined by
 -- commas; status: the present one of a process about which this call has not decided
 select ord, verdict, is_new, decision, operator, decided_at, domains,
-       nullif(current_setting('pawl.wake', true), '') as wake,
+       nullif(left(current_setting('pawl.wake', true), 4000), '') as wake,
        case when not is_new then
          pawl.decided_status(($1::uuid[])[ord],
                              (pawl.process_domains(array[($1::uuid[])[ord]], array[($2::text[])[ord]]))[1])
@@ -31,7 +31,7 @@ from pawl.process_compensate($1, $2, $3, $4) order by ord
 -- $1 process ids, $2 domains or null, $3 operator, $4 reason, $5 result. wake: domains in which commands were queued,
 -- joined by commas; status: the present one of a process about which this call has not decided
 select ord, verdict, is_new, decision, operator, decided_at, domains,
-       nullif(current_setting('pawl.wake', true), '') as wake,
+       nullif(left(current_setting('pawl.wake', true), 4000), '') as wake,
        case when not is_new then
          pawl.decided_status(($1::uuid[])[ord],
                              (pawl.process_domains(array[($1::uuid[])[ord]], array[($2::text[])[ord]]))[1])
@@ -100,7 +100,7 @@ from pawl.process_counted($1::bigint[], $2::bigint[], $3::jsonb[], $4::integer) 
 select w.ord, w.verdict, w.version,
        case when w.ord = min(w.ord) filter (where w.state is not null) over (partition by u.id)
             then w.state end as state,
-       w.is_canceled, nullif(current_setting('pawl.wake', true), '') as wake
+       w.is_canceled, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
 from pawl.process_write($1::bigint[], $2::bigint[], $3::jsonb[], $4::jsonb[], $5::text[], $6::jsonb[], $7::bigint[],
                         $8::text[], $9::text[], $10::text[], $11::jsonb[], $12::jsonb[], $13::bigint[], $14::text[],
                         $15::jsonb[], $16::text[]) w
@@ -111,7 +111,7 @@ order by w.ord
 -- $1 process ids, $2 domains or null, $3 operator, $4 reason, $5 from this step or null, $6 key. wake: domains in which
 -- commands were queued, joined by commas; status: the present one of a process about which this call has not decided
 select ord, verdict, is_new, decision, operator, decided_at, domains,
-       nullif(current_setting('pawl.wake', true), '') as wake,
+       nullif(left(current_setting('pawl.wake', true), 4000), '') as wake,
        case when not is_new then
          pawl.decided_status(($1::uuid[])[ord],
                              (pawl.process_domains(array[($1::uuid[])[ord]], array[($2::text[])[ord]]))[1])
@@ -125,7 +125,7 @@ select pawl.process_show($1, $2)::text
 -- name: signal
 -- One response. expected: names, separated by spaces. wake: the domain in which it has queued its process. domain: of
 -- the bus. $1 process id, $2 name, $3 payload, $4 key, $5 domain or null, $6 actor, $7 step that it answers or null
-select s.verdict, nullif(current_setting('pawl.wake', true), '') as wake, s.first,
+select s.verdict, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake, s.first,
        array_to_string(s.expected, ' ') as expected, s.domain
 from pawl.signal_one($1::uuid, $2::text, $3::jsonb, $4::text, $5::text, $6::text, $7::text) s
 
@@ -151,7 +151,7 @@ order by t.domain, t.number
 -- commas. $1 numbers, $2 tokens; the rest null when no item has one: $3 records, $4 results, $5 errors, $6 patches,
 -- $7 versions, $8 phases, $9 steps that failed, $10 waits, $11 records of the steps that wait, $12 responses waited for,
 -- $13 due times, $14 outcomes, $15 results and $16 errors of the end
-select w.ord, w.verdict, w.version, w.state, w.is_canceled, nullif(current_setting('pawl.wake', true), '') as wake
+select w.ord, w.verdict, w.version, w.state, w.is_canceled, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
 from pawl.process_write($1::bigint[], $2::bigint[], $3::jsonb[], $4::jsonb[], $5::text[], $6::jsonb[], $7::bigint[],
                         $8::text[], $9::text[], $10::text[], $11::jsonb[], $12::jsonb[], $13::bigint[], $14::text[],
                         $15::jsonb[], $16::text[]) w

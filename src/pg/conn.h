@@ -17,6 +17,7 @@
  *   4. Several hosts are tried one after the other, each with an equal share of the time; the writable one wins unless
  *      the url asks for something else.
  *   5. No message contains the password or a parameter's value.
+ *   6. A statement that sends more than NOTICE_BYTES_MAX of notices is given up: 54000.
  * Names are looked up by the C library, which knows no deadline: use addresses or a local resolver where that matters.
  * Threads: one at a time; a Checkout guarantees it. Ownership: conn_close() frees.
  */
@@ -30,6 +31,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "pg/conninfo.h"
+
+#define NOTICE_BYTES_MAX ((size_t)64 << 20)
 
 typedef struct Conn Conn;
 
@@ -87,8 +90,8 @@ void conn_interrupt(Conn *conn);
 bool conn_was_interrupted(const Conn *conn);
 
 bool conn_is_good(const Conn *conn);
-/* Has it had a result of several megabytes? libpq keeps the buffer that it was received in for as long as the
- * connection lives. */
+/* Has it had a result, an error or a notice of several megabytes? libpq keeps the buffer that it was received in for as
+ * long as the connection lives. */
 bool                    conn_is_large(const Conn *conn);
 PGTransactionStatusType conn_transaction(const Conn *conn);
 void                    conn_condemn(Conn *conn);              /* it will be closed, whatever it says */

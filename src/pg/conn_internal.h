@@ -10,6 +10,7 @@
 
 #include "pg/conn.h"
 
+#define LARGE_BYTES   ((size_t)4 << 20) /* see conn_is_large() */
 #define PREPARED_MAX  32
 #define PREPARED_NAME 24 /* "pawl_" and a hash in hexadecimal digits, with the NUL */
 
@@ -39,6 +40,7 @@ struct Conn {
     bool                may_commit;   /* what is under way may be committing */
     bool                unreplicated; /* it has committed without its standby */
     bool                is_large;     /* see conn_is_large() */
+    size_t              notice_bytes; /* since the last result */
     PrepareRight        prepare;
     Prepared            prepared[PREPARED_MAX];
     int                 prepared_count;   /* those that the server has confirmed */

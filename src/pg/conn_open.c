@@ -76,13 +76,17 @@ static ErrorCode connect_finish(Conn *conn, Deadline deadline, Error *reterr)
     return want == PGRES_POLLING_OK ? OK : connect_failed(conn, reterr);
 }
 
-/* One notice matters: the commit is done here, and the wait for a standby was ended by a cancel, say of an
- * administrator. Its text depends on the server's language; the source file and line in PostgreSQL do not. */
+/* What code of others raises takes memory. One notice matters: the commit is done here, and the wait for a standby was
+ * ended by a cancel, say of an administrator. Its text depends on the server's language; the source file and line in
+ * PostgreSQL do not. */
 static void notice_read(void *context, const PGresult *result)
 {
     Conn       *conn = context;
     const char *from = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+    size_t      size = PQresultMemorySize(result);
 
+    conn->notice_bytes += size;
+    conn->is_large |= size > LARGE_BYTES;
     if (from && strcmp(from, "SyncRepWaitForLSN") == 0)
         conn->unreplicated = true;
 }

@@ -12,7 +12,6 @@
 
 /* How much sooner than the client the server gives up: a fiftieth of the time, within these. */
 #define LIMIT_MARGIN_MS_MIN 20
-#define LARGE_BYTES         ((size_t)4 << 20)
 #define LIMIT_MARGIN_MS_MAX 200
 #define CALL_ROUNDS_MAX \
     6 /* limits and statement, each with its preparation, and an error of the commit; more is a broken conversation */
@@ -37,6 +36,15 @@ static ErrorCode conn_give_up(Conn *conn, Error *reterr)
     return fail(reterr, ERR_TIMEOUT, "database did not answer in time (%s)", conn->name);
 }
 
+/* A function that raises notices without end: what still runs is canceled. */
+static ErrorCode conn_flooded(Conn *conn, Error *reterr)
+{
+    (void)conn_give_up(conn, NULL);
+    (void)fail(reterr, ERR_LIMIT, "the statement sent more than %zu MiB of notices", NOTICE_BYTES_MAX >> 20);
+    error_set_sqlstate(reterr, "54000");
+    return ERR_LIMIT;
+}
+
 static ErrorCode send_all(Conn *conn, Deadline deadline, Error *reterr)
 {
     int left;
@@ -57,6 +65,8 @@ static ErrorCode send_all(Conn *conn, Deadline deadline, Error *reterr)
 static ErrorCode next_result(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
 {
     while (PQisBusy(conn->native)) {
+        if (conn->notice_bytes > NOTICE_BYTES_MAX)
+            return conn_flooded(conn, reterr);
         if (!world_socket_wait(PQsocket(conn->native), SOCKET_READ, deadline))
             return conn_give_up(conn, reterr);
         if (!PQconsumeInput(conn->native))
@@ -64,6 +74,7 @@ static ErrorCode next_result(Conn *conn, Deadline deadline, PGresult **ret_resul
     }
     *ret_result = PQgetResult(conn->native);
     conn->is_large |= *ret_result && PQresultMemorySize(*ret_result) > LARGE_BYTES;
+    conn->notice_bytes = 0;
     return OK;
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""foreign_code - functions of applications that outlive their deadline end with their process of the server."""
+"""foreign_code - functions of applications that outlive their deadline, or say more than their pod should hold in memory."""
 import os
 from contextlib import contextmanager
 
-from bus_commands import events, send, show, wait_status
+from bus_commands import events, send, show
 from checks import metric, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_cli import define, start
+from process_cli import define, start, wait_status as wait_process
 
 SIZE = 3
 # A loop that catches what a client can send, and tells the server not to look whether it is gone.
@@ -84,7 +84,7 @@ def steps_that_catch_their_cancel_leave_their_connections_to_others():
             return db.value("select count(*) from pawl.tsq") == str(2 * SIZE)
         wait_until(all_tried, what="each of them was tried twice")
         all_ended(db, seen)
-        wait_status(pawl, start(pawl, "quick"), "COMPLETED")
+        wait_process(pawl, start(pawl, "quick"), "COMPLETED")
         assert metric(pawl, "pawl_pool_processes_ended_total") == 4 * SIZE
         stop_clean(pawl.server)
 
@@ -113,6 +113,72 @@ def a_pod_that_stops_ends_the_functions_that_it_cuts_off():
         pids = running(db, login)
         stop_clean(pawl.server)
         all_ended(db, pids)
+
+
+# What a function says besides its result: so many MiB, as one text.
+SAYS = """
+create function app.says (payload jsonb, command_id uuid) returns jsonb language plpgsql security definer as $$
+declare
+  v_text text := repeat('abcdefg,', (payload ->> 'mib')::int * 131072);
+begin
+  case payload ->> 'how'
+    when 'error' then raise exception '%', v_text using errcode = 'QU065';
+    when 'detail' then raise exception 'refused' using errcode = 'QU065', detail = v_text, hint = v_text;
+    when 'canceled' then raise exception '%', v_text using errcode = 'query_canceled';
+    when 'notice' then raise notice '%', v_text;
+    when 'wake' then perform set_config('pawl.wake', v_text, true);
+    else
+      raise info '%', v_text;
+      perform pg_sleep((payload ->> 'then')::int);
+  end case;
+  return '1';
+end $$;
+"""
+
+
+def memory(pawl, name="VmRSS"):
+    """In MiB."""
+    with open(f"/proc/{pawl.server.pid}/status", encoding="utf-8") as status:
+        return next(int(line.split()[1]) // 1024 for line in status if line.startswith(name))
+
+
+def say(pawl, how, mib, then=0):
+    """The processes of three steps that say so much at once."""
+    define(pawl, {"domain": "edge", "type": how, "on_failure": "troubleshoot", "steps": [
+        {"name": "s", "sql": "app.says", "input": {"how": how, "mib": mib, "then": then}, "retry": {"attempts": 1}}]})
+    return [start(pawl, how) for _ in range(SIZE)]
+
+
+@test
+def what_a_function_says_besides_its_result_takes_no_memory():
+    with handlers() as (db, pawl, _):
+        db.rows(SAYS)
+        pawl.serve()
+        before = memory(pawl)
+        for how, end in (("error", "FAILED"), ("detail", "FAILED"), ("canceled", "WAITING_FOR_TSQ"), ("notice", "COMPLETED"), ("wake", "COMPLETED")):
+            for process in say(pawl, how, 32):
+                wait_process(pawl, process, end)
+            most = memory(pawl, "VmHWM")
+            assert most < before + 60, f"{how}: {before} MiB, then {most} MiB"
+        stop_clean(pawl.server)
+
+
+@test
+def a_notice_that_cannot_be_kept_from_a_pod_leaves_its_memory_with_its_connection():
+    """INFO is sent whatever client_min_messages says. More than 64 MiB are a failed attempt, whose function is ended."""
+    with handlers() as (db, pawl, login):
+        db.rows(SAYS)
+        pawl.serve()
+        before = memory(pawl)
+        for process in say(pawl, "info", 32):
+            wait_process(pawl, process, "COMPLETED")
+        wait_until(lambda: memory(pawl) < before + 60, what="the memory is free again")
+        hanging, *_ = say(pawl, "info", 80, then=3600)
+        shown = wait_process(pawl, hanging, "WAITING_FOR_TSQ")
+        assert "more than 64 MiB of notices" in shown["error"], shown
+        wait_until(lambda: not running(db, login), what="the functions are ended")
+        wait_until(lambda: memory(pawl) < before + 60, what="the memory is free again")
+        stop_clean(pawl.server)
 
 
 main()
