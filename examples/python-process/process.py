@@ -49,6 +49,10 @@ class Suspended(BaseException):
     """The activation ends here. Do not catch it."""
 
 
+class Continued(BaseException):
+    """This life of the process ends here. Do not catch it."""
+
+
 class Defect(BaseException):
     """The function is wrong: nothing more is run, and the process goes to troubleshooting. Do not catch it."""
 
@@ -104,7 +108,8 @@ point.passes = {}
 
 
 class Run:
-    """One activation. `input`: the state that the process was started with. `id`: of the process."""
+    """One activation. `input`: the state that the process was started with, or has continued with. `id`: of the process. `life`: how often it has
+    begun, from 1."""
 
     def __init__(self, api, domain, item):
         self.api, self.path = api, f"/v1/process-domains/{domain}"
@@ -115,7 +120,7 @@ class Run:
     def load(self, item):
         """What is known: by the claim, or because something came while the activation was about to be suspended."""
         self.state, self.state_version = item["state"], item["version"]
-        self.secret = item["secret"] or ""
+        self.secret, self.life = item["secret"] or "", item["life"]
         self.now_at, self.now_mono = moment(item["now"]), time.monotonic()
         self.records_left = item["records_left"]
         self.taken, self.done, self.begun, self.unkept, self.failures, self.aside, self.order = {}, {}, {}, {}, {}, {}, {}
@@ -247,6 +252,16 @@ class Run:
         """Start a process and wait for its end: its result."""
         return self._send(name, domain, type, state, True)
 
+    def continue_as_new(self, state=None):
+        """End this life of the process: it goes on under its id with a fresh history, and its function is called with `state`, an object, as its input; None: the
+        present state. Responses that no wait has taken stay for it. Keys of steps are others in each life."""
+        if self.is_compensating:
+            raise Defect("a process that is being compensated cannot continue as new")
+        if self._is_canceled():
+            raise Refused(self.canceled or CANCELED)
+        self._history_end("continued as new")
+        raise Continued(state)
+
     def compensating(self):
         """What follows undoes what was done: it runs even if an operator or the deadline has canceled the process, which ends as COMPENSATED. Before it, what
         was sent must have ended; what completed all the same is recorded when the function is called again."""
@@ -311,6 +326,10 @@ class Run:
             return None
         counts = [{"name": name, "count": len(mine[name]) - len(left[name]) + count} for name in names]
         return self._suspend(step, responses=counts, until=due)
+    def _history_end(self, what):
+        left = [number for number, step in self.order.items() if number >= self.number and step["call_kind"] != "version"]
+        if left:
+            raise HistoryDiffers(f"the function {what} before step \"{self.order[min(left)]['step']}\", which is recorded")
 
     def _call(self, name, kind, input):
         """Match this call with what is recorded at its place. Returns what its records have of it."""
@@ -502,31 +521,34 @@ class Worker:
                 continue
             point("before the end")
             try:
-                self._end(run, end)
+                verdict = self._end(run, end)
             except Suspended:
-                pass
+                return
             point("after the end")
-            return
+            if verdict["verdict"] != "met":
+                return
+            run.load(verdict)  # it is to be compensated, and does not continue as new
 
     def _end(self, run, end):
         """An end that the server refuses, because its result is too large or no JSON, is a failure of this process and of no other."""
         if "error" in end["end"]:
             end["end"]["error"] = shortened(end["end"]["error"])
         try:
-            run._report(end)
+            return run._report(end)
         except Exception as error:
-            run._report({"end": {"outcome": "fail", "error": f"its end cannot be recorded: {type(error).__name__}: {error}"[:1000]}})
+            return run._report({"end": {"outcome": "fail", "error": f"its end cannot be recorded: {type(error).__name__}: {error}"[:1000]}})
 
     def _call(self, run):
         """How the process ends."""
         try:
             result = self.functions[run.type](run)
-            left = [number for number, step in run.order.items() if number >= run.number and step["call_kind"] != "version"]
-            if left:
-                raise HistoryDiffers(f"the function ended before step \"{run.order[min(left)]['step']}\", which is recorded")
+            run._history_end("ended")
             if run.is_compensating:
                 return {"phase": "compensated", "end": {"outcome": "reject", "error": str(result or "compensated")}}
             return {"end": {"outcome": "complete", "result": result}}
+        except Continued as continued:
+            state, = continued.args
+            return {"end": {"outcome": "continue", **({"state": state} if state is not None else {})}}
         except Defect as defect:
             return {"end": {"outcome": "fail", "error": str(defect)}}
         except Failed as failure:

@@ -280,7 +280,8 @@ PawlStatus pawl_process_signal(Pawl *pawl, const PawlSignal *signal, int timeout
 
 const char *pawl_run_id(const PawlRun *run);
 const char *pawl_run_type(const PawlRun *run);
-const char *pawl_run_input(const PawlRun *run); /* JSON: the state that it was started with */
+const char *pawl_run_input(const PawlRun *run); /* JSON: the state that it was started with, or has continued with */
+int         pawl_run_life(const PawlRun *run);  /* how often it has begun, from 1: see pawl_run_continue() */
 /* JSON: the state as it is now. Do not branch on it: it may be another one in the next replay. */
 const char *pawl_run_state(PawlRun *run);
 /* Why the last call returned PAWL_FLOW_FAILED; "": none did. */
@@ -339,6 +340,10 @@ PawlFlow pawl_run_version(PawlRun *run, const char *change, int newest, int *ret
 /* Merge a JSON object into the state, once. uses_state: it was computed from pawl_run_state(); if that has changed since, nothing is
  * written and the function is called again. */
 PawlFlow pawl_run_patch(PawlRun *run, const char *name, const char *patch, bool uses_state);
+/* Continue as new: return what this returns. The process goes on under its id with a fresh history, and its function is called with this state, a JSON object, as
+ * its input; NULL: the present state. Responses that no call has waited for stay for it; what it has sent and has not ended is canceled; what its steps
+ * have done is not compensated any more. Keys of steps are others in each life. PAWL_FLOW_FAILED: the process is canceled. */
+PawlFlow pawl_run_continue(PawlRun *run, const char *state);
 /* What follows undoes what was done; when the function returns PAWL_FLOW_NEXT the process ends as COMPENSATED. A process that an operator cancels,
  * or whose deadline passes with the action compensate, fails at its first call that has no record; after this one its calls work again. */
 PawlFlow pawl_run_compensating(PawlRun *run);

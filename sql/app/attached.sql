@@ -135,6 +135,14 @@ as $$
   select pawl.process_prunable(p_ids)
 $$;
 
+-- Delete at most p_limit keys that modules keep, as old as those of pawl.prune_keys. Returns how many.
+create or replace function pawl.attached_keys_prune (p_limit integer, p_before timestamptz)
+  returns bigint
+  language sql
+as $$
+  select pawl.kept_responses_prune(p_limit, p_before)
+$$;
+
 -- These commands were deleted.
 create or replace function pawl.attached_pruned (p_ids bigint[])
   returns void

@@ -144,8 +144,8 @@ begin
 end
 $$;
 
--- Keys of commands that ended longer ago than this: their ids are new from then on; and batches without commands that were complete before.
--- Returns how many keys went.
+-- Keys of commands that ended longer ago than this: their ids are new from then on; and batches without commands that were complete before; and keys of
+-- modules. Returns how many keys of commands or of modules went, whichever is more.
 create or replace function pawl.prune_keys (p_limit integer, p_older interval)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -164,7 +164,7 @@ begin
     select b.id from pawl.batch b
     where b.completed_at < v_cutoff and not exists (select from pawl.command c where c.batch_id = b.id)
     order by b.completed_at limit p_limit));
-  return v_gone;
+  return greatest(v_gone, pawl.attached_keys_prune(p_limit, v_cutoff));
 end
 $$;
 

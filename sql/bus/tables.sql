@@ -237,7 +237,7 @@ create table pawl.event (
   details jsonb,
   constraint event_event_check check (
     event in ('RECEIVED', 'COMPLETED', 'FAILED', 'RETRY_SCHEDULED', 'MOVED_TO_TSQ', 'OPERATOR_RETRY',
-              'OPERATOR_CANCEL', 'OPERATOR_COMPLETE', 'CANCELED'))
+              'OPERATOR_CANCEL', 'OPERATOR_COMPLETE', 'CANCELED', 'CONTINUED'))
 ) partition by range (at);
 create index event_id on pawl.event (id);
 create index event_at on pawl.event (at);

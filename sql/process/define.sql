@@ -41,7 +41,7 @@ begin
 end
 $$;
 
--- An open process of this type that code has begun: it has records, or a worker runs it, and no definition; null: there is none. Pods claim only types that
+-- An open process of this type that code has begun: it has records, or has continued as new, or a worker runs it, and no definition; null: there is none. Pods claim only types that
 -- are defined, so what runs without a definition is run by code. It is one of the processes without a definition and one of the domain's open
 -- commands, and the shorter of these lists is read: however many others wait, and however many have ended.
 create or replace function pawl.process_of_code (p_domain text, p_type text)
@@ -58,10 +58,10 @@ begin
     from (select o.id from pawl.process_open_ids(v_domain) o (id) where v_is_open
           union all
           select p.id from pawl.process p where p.definition_id is null and v_domain is not null and not v_is_open) i
-    cross join lateral (select p.id from pawl.process p where p.id = i.id and p.definition_id is null limit 1) p
+    cross join lateral (select p.life from pawl.process p where p.id = i.id and p.definition_id is null limit 1) p
     cross join lateral (select c.command_id, c.type, c.domain_id from pawl.command c where c.id = i.id limit 1) c
     where c.domain_id = v_domain and c.type = p_type
-      and (exists (select from pawl.process_step s where s.id = i.id) or exists (select from pawl.lease l where l.id = i.id))
+      and (p.life > 1 or exists (select from pawl.process_step s where s.id = i.id) or exists (select from pawl.lease l where l.id = i.id))
       and not exists (select from pawl.outcome o where o.id = i.id)
     limit 1);
 end

@@ -70,7 +70,7 @@ $$;
 -- nothing else says how large it is. In PL/pgSQL, because a function in SQL is planned at each call.
 create or replace function pawl.process_load (p_ids bigint[], p_tokens bigint[], p_bytes_max bigint)
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
-                 secret uuid, steps jsonb, responses jsonb, is_last boolean, deadline_action text, reason text)
+                 secret uuid, steps jsonb, responses jsonb, is_last boolean, deadline_action text, reason text, life integer, input jsonb)
   language plpgsql stable security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
@@ -80,9 +80,9 @@ declare
   v_sum bigint := 0;
 begin
   perform pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QP001');
-  for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, deadline_action, reason, v_bytes in
+  for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, deadline_action, reason, life, input, v_bytes in
     select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses,
-           case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end, p.reason,
+           case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end, p.reason, p.life, p.input,
            case when pg_column_compression(p.state) is null then pg_column_size(p.state) else octet_length(p.state::text) end
              + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0)
     from unnest(p_ids, p_tokens) u (id, token)
@@ -130,7 +130,7 @@ $$;
 -- Of processes, in the order of the ids, which may be repeated: how many records each has, counted up to p_max, whether it has this record, whether it is
 -- being compensated, and the value that ids of what it sends are derived from; that one only for those that hold its lease.
 create or replace function pawl.process_counted (p_ids bigint[], p_tokens bigint[], p_records jsonb[], p_max integer)
-  returns table (secret uuid, value bigint, is_known boolean, is_compensating boolean)
+  returns table (secret uuid, value bigint, is_known boolean, is_compensating boolean, life integer)
   language plpgsql stable security definer set search_path = pawl, pg_temp
   set plan = ordered_cached
 as $$
@@ -144,10 +144,10 @@ begin
   end if;
   return query
     with counted as materialized (
-      select d.id, p.secret, p.phase <> 'forward' as is_compensating,
+      select d.id, p.secret, p.life, p.phase <> 'forward' as is_compensating,
              (select count(*) from (select from pawl.process_step s where s.id = d.id limit p_max) s) as value
       from (select distinct u.id from unnest(p_ids) u (id)) d
-      left join lateral (select p.secret, p.phase from pawl.process p where p.id = d.id limit 1) p on true
+      left join lateral (select p.secret, p.life, p.phase from pawl.process p where p.id = d.id limit 1) p on true
     )
     select case when exists (select from pawl.lease l where l.id = u.id and l.token = u.token) then c.secret end, c.value,
            c.value >= p_max / 2 and exists ( -- only there it makes a difference
@@ -155,7 +155,7 @@ begin
              join pawl.process_step s on s.id = u.id and s.step = r.step and s.item = r.item and s.undo = r.undo and s.kind = r.kind
                and s.aside = r.aside and s.attempt = r.attempt
              where u.record is not null),
-           c.is_compensating is true
+           c.is_compensating is true, coalesce(c.life, 1)
     from unnest(p_ids, p_tokens, p_records) with ordinality u (id, token, record, ord)
     join counted c on c.id = u.id
     order by u.ord;

@@ -74,7 +74,8 @@ select l.id, pawl.micros(pawl.now()) as now_us, coalesce(l.definition_id, 0) as 
        l.version, pawl.micros(l.deadline) as deadline_us, pawl.micros(l.retried_at) as retried_us, l.secret,
        (l.responses ->> 'total')::bigint as response_total,
        l.steps, l.responses -> 'items' as responses, nullif(l.responses -> 'open', 'null') as open,
-       nullif(l.responses -> 'sent', 'null') as sent, l.is_last, l.deadline_action, l.reason
+       nullif(l.responses -> 'sent', 'null') as sent, l.is_last, l.deadline_action, l.reason,
+       l.life, l.input
 from pawl.process_load($1::bigint[], $2::bigint[], $3::bigint) l
 
 -- name: move
@@ -91,7 +92,7 @@ select pawl.process_orphans_cancel()::bigint
 -- name: record_count
 -- How many records processes have, and the time: see pawl.process_counted. $1 numbers of processes, $2 tokens of their
 -- leases, $3 records, $4 counted at most
-select pawl.micros(pawl.now()) as now_us, c.secret, c.value, c.is_known, c.is_compensating
+select pawl.micros(pawl.now()) as now_us, c.secret, c.value, c.is_known, c.is_compensating, c.life
 from pawl.process_counted($1::bigint[], $2::bigint[], $3::jsonb[], $4::integer) c
 
 -- name: report

@@ -105,9 +105,9 @@ begin
 end
 $$;
 
--- The record that gets the reply of a command, of "response:{...}"; nothing: it is no such target.
+-- The record that gets the reply of a command, of "response:{...}", and in which life of its process; nothing: it is no such target.
 create or replace function pawl.target_read (p_target text)
-  returns table (id bigint, step text, item integer[], undo boolean, aside smallint)
+  returns table (id bigint, step text, item integer[], undo boolean, aside smallint, life integer)
   language plpgsql immutable
 as $$
 begin
@@ -115,8 +115,8 @@ begin
     return;
   end if;
   return query
-    select r.process, r.step, coalesce(r.item, '{}'), coalesce(r.undo, false), coalesce(r.aside, 0::smallint)
-    from jsonb_to_record(substr(p_target, 10)::jsonb) r (process bigint, step text, item integer[], undo boolean, aside smallint)
+    select r.process, r.step, coalesce(r.item, '{}'), coalesce(r.undo, false), coalesce(r.aside, 0::smallint), coalesce(r.life, 1)
+    from jsonb_to_record(substr(p_target, 10)::jsonb) r (process bigint, step text, item integer[], undo boolean, aside smallint, life integer)
     where r.process > 0 and r.step <> '';
 exception when data_exception then
   return;

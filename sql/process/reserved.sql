@@ -24,7 +24,7 @@ create or replace function pawl.process_target_deliver (p_target text, p_replies
 as $$
 begin
   if p_target like 'response:%' then
-    perform pawl.process_reply(t.id, t.step, t.item, t.undo, t.aside, p_replies) from pawl.target_read(p_target) t;
+    perform pawl.process_reply(t.id, t.life, t.step, t.item, t.undo, t.aside, p_replies) from pawl.target_read(p_target) t;
     return true;
   end if;
   return false;

@@ -1,7 +1,7 @@
 -- respond.sql - responses (signals) to processes: stored, merged into the state, and the process resumed, once each.
 --
 -- Invariants
---   1. One response per process, kind, name and key. The same key again changes nothing.
+--   1. One response per process, kind, name and key. The same key again changes nothing, also after the process has continued as new (continue.sql).
 --   2. A response is merged into the state when it arrives, whatever the process does then: state || payload, or {name: payload} if the
 --      payload is no object. Responses of one process are merged in the order of their numbers.
 --   3. A process that waits for it is resumed by the response that completes its wait, in the same transaction. pawl.process_write
@@ -109,6 +109,16 @@ as $$
   select case jsonb_typeof(p_payload) when 'object' then p_payload else jsonb_build_object(p_name, coalesce(p_payload, 'null')) end
 $$;
 
+-- What is kept of a response whose row is deleted: as pawl.payload_hash, of the step that it names, too.
+create or replace function pawl.response_hash (p_payload jsonb, p_step text, p_item integer[])
+  returns bytea
+  language plpgsql immutable
+as $$
+begin
+  return pawl.payload_hash(case when p_step is null then p_payload else jsonb_build_array(p_payload, p_step, coalesce(p_item, '{}')) end);
+end
+$$;
+
 -- The functions below are the parts of pawl.process_respond, in its order, and run under its planner settings. p_ids, p_names, p_keys, p_payloads:
 -- the items; p_held: the processes that exist, whose rows it has locked; p_stored: the items that are new, by their position; p_kind: of all items, and
 -- with p_item, p_undo and p_aside which step replies are for; p_steps, p_items: the steps that signals name, and their items as texts; null: none does.
@@ -197,6 +207,20 @@ begin
 end
 $$;
 
+-- The names of responses that waits of a definition take by name, or the wait of this step.
+create or replace function pawl.definition_wait_names (p_definition_id integer, p_step text default null)
+  returns text[]
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  return array(
+    select distinct n.name from pawl.process_definition_step s
+    cross join lateral unnest(coalesce(s.race, array[s.response])) n (name)
+    where s.definition_id = p_definition_id and s.kind = 'wait' and n.name is not null and (p_step is null or s.name = p_step) order by n.name);
+end
+$$;
+
 -- The names of the responses that the waits of a definition take, or the wait of this step. Null: any, because there is no definition (code waits for what it
 -- wants), or because a wait is for a condition on the state, which any response may change.
 create or replace function pawl.definition_responses (p_definition_id integer, p_step text default null)
@@ -210,10 +234,7 @@ begin
        where s.definition_id = p_definition_id and s.kind = 'wait' and s.until is not null and (p_step is null or s.name = p_step)) then
     return null;
   end if;
-  return array(
-    select distinct n.name from pawl.process_definition_step s
-    cross join lateral unnest(coalesce(s.race, array[s.response])) n (name)
-    where s.definition_id = p_definition_id and s.kind = 'wait' and (p_step is null or s.name = p_step) order by n.name);
+  return pawl.definition_wait_names(p_definition_id, p_step);
 end
 $$;
 
@@ -342,7 +363,8 @@ begin
       into v_large
       from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
       where not exists (
-        select from pawl.process_response r where r.id = u.id and r.kind = p_kind and r.name = u.name and r.item = p_item and r.key = u.key);
+        select from pawl.process_response r where r.id = u.id and r.kind = p_kind and r.name = u.name and r.item = p_item and r.key = u.key)
+        and not exists (select from pawl.kept_response k where k.id = u.id and k.name = u.name and k.key = u.key);
       v_large := coalesce(v_large, '{}'::bigint[]);
     end if;
   end if;
@@ -353,7 +375,8 @@ begin
           where u.id = any (v_held) and u.id <> all (v_large)
           order by u.id, u.name, u.key, u.ord) i
     where not exists (
-      select from pawl.process_response r where r.id = i.id and r.kind = p_kind and r.name = i.name and r.item = p_item and r.key = i.key));
+      select from pawl.process_response r where r.id = i.id and r.kind = p_kind and r.name = i.name and r.item = p_item and r.key = i.key)
+      and not exists (select from pawl.kept_response k where p_kind = 'signal' and k.id = i.id and k.name = i.name and k.key = i.key));
   if cardinality(v_stored) > 0 then
     -- Queued before the responses are inserted, so that their rows say which of them did it, and the process's row is updated once.
     if v_waiting is not null then
@@ -365,33 +388,42 @@ begin
   return query
     select u.ord::integer,
            case when p.id is null then 'NOT_FOUND'
-                when u.id = any (v_large) and r.payload is null then 'TOO_LARGE'
+                when u.id = any (v_large) and r.payload is null and k.payload_hash is null then 'TOO_LARGE'
                 when u.ord <> all (v_stored) then
-                  case when r.payload = coalesce(u.payload, 'null') and r.to_step is not distinct from u.step
-                            and r.to_item = coalesce(u.item::integer[], '{}') then 'REPEATED' else 'KEY_REUSED' end
+                  case when coalesce(r.payload = coalesce(u.payload, 'null') and r.to_step is not distinct from u.step
+                                       and r.to_item = coalesce(u.item::integer[], '{}'),
+                                     k.payload_hash = pawl.response_hash(u.payload, u.step, u.item::integer[])) then 'REPEATED' else 'KEY_REUSED' end
                 when r.verdict is not null then r.verdict
                 when u.id = any (v_resumed) then 'RESUMED'
                 when o.id is not null then 'LATE'
-                else 'STORED' end, r.verdict, r.unexpected_in
+                else 'STORED' end, coalesce(r.verdict, k.verdict), coalesce(r.unexpected_in, k.unexpected_in)
     from unnest(p_ids, p_names, p_keys, p_payloads, v_steps, v_items) with ordinality u (id, name, key, payload, step, item, ord)
     left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
     left join lateral (select o.id from pawl.outcome o where o.id = u.id limit 1) o on true
     left join lateral (
       select r.payload, r.to_step, r.to_item, r.verdict, r.unexpected_in from pawl.process_response r
       where r.id = u.id and r.kind = p_kind and r.name = u.name and r.item = p_item and r.key = u.key limit 1) r on true
+    left join lateral (
+      select k.payload_hash, k.verdict, k.unexpected_in from pawl.kept_response k
+      where r.payload is null and p_kind = 'signal' and k.id = u.id and k.name = u.name and k.key = u.key limit 1) k on true
     order by u.ord;
 end
 $$;
 
 -- The outcomes of commands and children that one step of a process waits for; the key is the command's. A result that is too
--- large to be a step's is left out, and the reply says so: the step fails, but is known to have happened.
-create or replace function pawl.process_reply (p_id bigint, p_step text, p_item integer[], p_undo boolean, p_aside integer, p_replies jsonb[])
+-- large to be a step's is left out, and the reply says so: the step fails, but is known to have happened. What a life before has sent is not a
+-- reply to the present one.
+create or replace function pawl.process_reply (p_id bigint, p_life integer, p_step text, p_item integer[], p_undo boolean, p_aside integer, p_replies jsonb[])
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
   c_result_max constant integer := 1024 * 1024;
 begin
+  perform from pawl.process p where p.id = p_id and p.life = p_life for update;
+  if not found then
+    return;
+  end if;
   perform from pawl.process_respond(
     array_fill(p_id, array[cardinality(p_replies)]), array_fill(p_step, array[cardinality(p_replies)]),
     array(select r ->> 'command_id' from unnest(p_replies) with ordinality u (r, n) order by u.n),

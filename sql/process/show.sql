@@ -216,6 +216,7 @@ create or replace function pawl.process_show (p_process_id uuid, p_domain text d
 as $$
   select jsonb_build_object(
     'process_id', c.command_id, 'domain', substr(n.name, 9), 'type', c.type, 'version', d.version, 'status', pawl.process_status(p.id),
+    'life', p.life,
     'state', pawl.json_shown(p.state, true), 'state_version', p.version,
     'step', pawl.process_step_shown(p.id, pawl.process_status(p.id)), 'created_at', pawl.iso(c.created_at),
     'ended_at', pawl.iso(o.ended_at), 'result', pawl.json_shown(o.result, true), 'error', pawl.process_error_shown(p.id, pawl.process_status(p.id)), 'deadline', pawl.iso(p.deadline),

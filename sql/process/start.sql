@@ -83,7 +83,7 @@ end
 $$;
 
 -- The newest definition for a process that was started before its type was defined. Only the worker that has its lease may say so, and only while
--- no step is recorded: one with records is code. A definition's deadline starts now, unless the start gave one. Null: there is none. -1: another
+-- no step is recorded and its first life has not ended: otherwise it is code. A definition's deadline starts now, unless the start gave one. Null: there is none. -1: another
 -- transaction has the process locked, and for how long is not known, so that it is not waited for. The same call again, because its answer was lost,
 -- returns the same.
 create or replace function pawl.process_bind (p_id bigint, p_token bigint)
@@ -94,7 +94,7 @@ as $$
 begin
   if exists (
     select from pawl.process p join pawl.lease l on l.id = p.id and l.token = p_token
-    where p.id = p_id and p.definition_id is null and not exists (select from pawl.process_step s where s.id = p_id)) then
+    where p.id = p_id and p.definition_id is null and p.life = 1 and not exists (select from pawl.process_step s where s.id = p_id)) then
     perform from pawl.process p where p.id = p_id for no key update skip locked;
     if not found then
       return -1;
@@ -110,7 +110,7 @@ begin
     cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) m
     join pawl.process_definition d on d.id = pawl.process_definition_newest(substr(m.name, 9), c.type)
     cross join lateral (select pawl.now() + d.deadline_ms * interval '1 ms' as deadline) n
-    where p.id = p_id and c.id = p_id and p.definition_id is null and not exists (select from pawl.process_step s where s.id = p_id);
+    where p.id = p_id and c.id = p_id and p.definition_id is null and p.life = 1 and not exists (select from pawl.process_step s where s.id = p_id);
   end if;
   return (select p.definition_id from pawl.process p join pawl.lease l on l.id = p.id and l.token = p_token where p.id = p_id);
 end

@@ -10,6 +10,7 @@
 --     process_step        one row per record: an attempt of a step that ended, or what a step remembers. Inserted once;
 --                         a retry from a step sets it aside or deletes it, retention deletes it
 --     process_response    one row per response; inserted once, set aside by a retry
+--     kept_response       one row per response that a life has taken which has ended; deleted by retention
 --     process_sent        one row per command or child that a step has sent; deleted by retention with its process
 --     process_orphan      one row per command or child that was open when its process ended or began to be compensated;
 --                         deleted when it is canceled
@@ -99,6 +100,8 @@ create table pawl.process (
   deadline_due timestamptz, -- when its deadline is decided about; null: it has none, or it was
   domain_id integer, -- of its command
   code_type text, -- of its command, if it was started without a definition
+  life integer not null default 1, -- how often it has begun: each time that it continues as new, another life begins
+  input jsonb, -- what this life began with; null: the payload of its command
   constraint process_phase_check check (phase in ('forward', 'compensating', 'compensated')),
   constraint process_wait_check check (wait in ('WAITING_FOR_REPLY', 'WAITING_FOR_ASYNC', 'WAITING_FOR_RETRY')),
   constraint process_deadline_check check (deadline_action in ('troubleshoot', 'compensate', 'fail'))
@@ -164,6 +167,19 @@ create table pawl.process_response (
   primary key (id, kind, name, item, key),
   constraint process_response_kind_check check (kind in ('signal', 'reply', 'cancel', 'deadline', 'move'))
 );
+
+-- Keys of responses outlive the life that has taken them. Not in pawl.process_response, which every activation reads.
+create table pawl.kept_response (
+  id bigint not null, -- of the process
+  name text not null,
+  key text not null,
+  payload_hash bytea not null, -- as that of pawl.kept_key
+  verdict text not null, -- what the sender was answered
+  unexpected_in integer,
+  at timestamptz not null, -- when that life ended
+  primary key (id, name, key)
+);
+create index kept_response_at on pawl.kept_response (at);
 
 create table pawl.process_sent (
   id bigint not null, -- of the process

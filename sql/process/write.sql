@@ -8,6 +8,7 @@
 --      the same call, nothing of the item is written, and the caller continues from the state returned.
 --   4. A process is suspended only if none of its waits is complete: see respond.sql.
 --   5. A process that was canceled without compensation does not begin to be compensated. It ends instead.
+--   6. A process continues as new at most once per lease: see continue.sql.
 -- Lock order: lease rows by id, process rows by id, skipping locked ones; then what pawl.settle_items locks.
 -- Errors: QP001 an argument is out of range.
 
@@ -52,9 +53,9 @@ declare
   v_locked bigint[];
   v_needed bigint;
 begin
-  if p_ends && array['fail', 'reject'] then
+  if p_ends && array['fail', 'reject', 'continue'] then
     v_failed := array(
-      select case when u.outcome in ('fail', 'reject') then u.outcome end from unnest(p_ends) with ordinality u (outcome, ord) order by u.ord);
+      select case when u.outcome in ('fail', 'reject', 'continue') then u.outcome end from unnest(p_ends) with ordinality u (outcome, ord) order by u.ord);
   end if;
   with needed as (
     select distinct u.id
@@ -364,7 +365,7 @@ begin
            array_agg(u.error order by u.ord) as errors
     from unnest(p_ids, p_tokens, p_ends, p_results, p_errors, v_verdicts)
       with ordinality u (id, token, outcome, result, error, verdict, ord)
-    where u.verdict = 'WRITTEN' and u.outcome is not null) e
+    where u.verdict = 'WRITTEN' and u.outcome <> 'continue') e
   cross join lateral pawl.settle_items(false, e.ids, e.tokens, e.outcomes, e.results, e.errors, null, null, null)
   where e.ids is not null;
   return v_verdicts;
@@ -425,7 +426,8 @@ $$;
 -- Times are in microseconds since 1970. p_records: see pawl.record_read; null: no record. p_versions 0: the patch depends on nothing that it read.
 -- p_failed: with a phase or an end, the step that failed, as it is shown. p_end_errors: with a phase, why it is compensated.
 -- p_waits: the status to show; then p_at is the record of the step in which it waits, p_for names the responses that resume it (see pawl.waits_read) and p_due_us when it
--- continues in any case. p_ends: an outcome of pawl.settle_items. The functions above run with the planner settings of this one, and only here.
+-- continues in any case. p_ends: an outcome of pawl.settle_items, or "continue", whose p_end_results is the first state of the next life, computed from that of
+-- p_versions. The functions above run with the planner settings of this one, and only here.
 create or replace function pawl.process_write (
   p_ids bigint[], p_tokens bigint[], p_records jsonb[], p_results jsonb[], p_errors text[], p_patches jsonb[], p_versions bigint[], p_phases text[],
   p_failed text[], p_waits text[], p_at jsonb[], p_for jsonb[], p_due_us bigint[], p_ends text[], p_end_results jsonb[], p_end_errors text[])
@@ -456,7 +458,7 @@ begin
           pawl.lease_check(p_ids, p_tokens);
   select l.verdicts, l.was_tried, l.has_canceled into v_verdicts, v_was_tried, v_has_canceled
   from pawl.write_leases(p_ids, p_tokens, p_waits, p_ends) l;
-  if p_patches is not null or p_waits is not null or p_phases is not null or p_ends && array['fail', 'reject'] then
+  if p_patches is not null or p_waits is not null or p_phases is not null or p_ends && array['fail', 'reject', 'continue'] then
     v_verdicts := pawl.write_rows(p_ids, p_patches, p_waits, p_phases, p_ends, v_verdicts);
   end if;
   if p_phases is not null then
@@ -476,6 +478,9 @@ begin
   end if;
   if p_waits is not null then
     v_verdicts := pawl.write_waits(p_ids, p_waits, p_at, p_for, p_due_us, v_verdicts);
+  end if;
+  if 'continue' = any (p_ends) then
+    v_verdicts := pawl.write_continues(p_ids, p_ends, p_end_results, p_versions, v_verdicts);
   end if;
   if p_ends is not null then
     v_verdicts := pawl.write_ends(p_ids, p_tokens, p_ends, p_failed, p_end_results, p_end_errors, v_verdicts);

@@ -111,7 +111,7 @@ typedef struct {
     const char *process_id, *domain, *type, *status, *state, *step, *created_at, *ended_at, *result, *error, *deadline,
         *on_deadline;
     const char *waits_for, *condition, *continues_at, *worker, *worker_note, *progress;
-    int64_t     version, state_version;
+    int64_t     version, state_version, life;
     ReaderArray sent, steps, responses, audit;
 } ProcessDetail;
 
@@ -128,6 +128,7 @@ static const Field detail_fields[] = {
     TEXT_AT(domain),
     TEXT_AT(type),
     {"version", FIELD_I64, offsetof(ProcessDetail, version)},
+    {"life", FIELD_I64, offsetof(ProcessDetail, life)},
     TEXT_AT(status),
     JSON_AT(state),
     {"state_version", FIELD_I64, offsetof(ProcessDetail, state_version)},
@@ -364,9 +365,10 @@ static void waits_print(const ProcessDetail *detail, Arena *arena)
 static ErrorCode head_print(const ProcessDetail *detail, Arena *arena, Error *reterr)
 {
     const char *version = detail->version ? arena_print(arena, ", version %" PRId64, detail->version) : "";
+    const char *life    = detail->life > 1 ? arena_print(arena, ", life %" PRId64, detail->life) : "";
 
     print_line("process", detail->process_id);
-    print_line("what", arena_print(arena, "%s / %s%s", detail->domain, detail->type, version));
+    print_line("what", arena_print(arena, "%s / %s%s%s", detail->domain, detail->type, version, life));
     print_line("status", detail->status);
     print_line("step", detail->step);
     waits_print(detail, arena);

@@ -208,7 +208,12 @@ const char *pawl_run_type(const PawlRun *run)
 
 const char *pawl_run_input(const PawlRun *run)
 {
-    return code_job(run->code)->command->payload;
+    return code_input(run->code);
+}
+
+int pawl_run_life(const PawlRun *run)
+{
+    return code_life(run->code);
 }
 
 const char *pawl_run_state(PawlRun *run)
@@ -434,6 +439,13 @@ PawlFlow pawl_run_patch(PawlRun *run, const char *name, const char *patch, bool 
     if (!run_is_ours(run))
         return PAWL_FLOW_RETURN;
     return flow_out(code_patch(run->code, name, patch, uses_state));
+}
+
+PawlFlow pawl_run_continue(PawlRun *run, const char *state)
+{
+    if (!run_is_ours(run))
+        return PAWL_FLOW_RETURN;
+    return flow_out(code_continue(run->code, state));
 }
 
 PawlFlow pawl_run_compensating(PawlRun *run)

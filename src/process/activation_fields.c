@@ -83,6 +83,7 @@ static ErrorCode steps_write(Writer *writer, const char *json, Arena *arena, Err
 
 static void history_write(Writer *writer, const LoadedProcess *loaded)
 {
+    writer_i64(writer, "life", loaded->life);
     writer_text(writer, "phase", loaded->phase);
     writer_raw(writer, "state", loaded->state);
     writer_i64(writer, "version", loaded->version);
@@ -105,7 +106,7 @@ ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const Lo
         writer_text(writer, "process_id", list[i].command_id);
         writer_text(writer, "type", list[i].type);
         writer_i64(writer, "lease", list[i].token);
-        writer_raw(writer, "input", list[i].payload);
+        writer_raw(writer, "input", found[i]->input ? found[i]->input : list[i].payload);
         writer_i64(writer, "attempt", list[i].attempt);
         history_write(writer, found[i]);
         TRY(steps_write(writer, found[i]->steps, arena, reterr));
@@ -203,17 +204,19 @@ static const Field wait_fields[] = {
 };
 static const FieldTable wait_table = {"suspension", wait_fields, COUNT(wait_fields), sizeof(WaitPart)};
 
-static const char *const end_outcomes[] = {"complete", "fail", "reject", NULL};
+static const char *const end_outcomes[] = {"complete", "fail", "reject", WRITE_CONTINUE, NULL};
 typedef struct {
-    const char *outcome, *result, *error;
+    const char *outcome, *result, *error, *state;
 } EndPart;
 static const Field end_fields[] = {
     {"outcome", FIELD_TEXT, offsetof(EndPart, outcome), .required = true, .words = end_outcomes,
      .help =
          "complete: COMPLETED. fail: WAITING_FOR_TSQ, an operator decides. reject: FAILED, or COMPENSATED after the "
-         "phase compensated"},
+         "phase compensated. continue: it begins again with a fresh history"},
     {"result", FIELD_JSON, offsetof(EndPart, result), .help = "complete: what the process returns"},
     {"error", FIELD_TEXT, offsetof(EndPart, error), .help = "fail, reject: why; at most 8192 bytes"},
+    {"state", FIELD_JSON, offsetof(EndPart, state),
+     .help = "continue: the state, an object, that the process begins its next life with; the present one when absent"},
 };
 static const FieldTable end_table = {"process end", end_fields, COUNT(end_fields), sizeof(EndPart)};
 
@@ -232,7 +235,8 @@ static const Field report_row_fields[] = {
     {"patch", FIELD_JSON, offsetof(ActivationReport, patch),
      .help = "an object, merged into the state with the record"},
     {"version", FIELD_I64, offsetof(ActivationReport, version), .min = 1, .max = INT64_MAX,
-     .help = "of the state that the patch was computed from; absent: the patch depends on none"},
+     .help =
+         "of the state that the patch, or the state of the next life, was computed from; absent: it depends on none"},
     {"phase", FIELD_TEXT, offsetof(ActivationReport, phase), .words = phases, .help = "from now on; absent: as before"},
     {"send", FIELD_OBJECT, offsetof(ActivationReport, send), .rows = &send_table,
      .help = "send a command or start a child"},
@@ -387,9 +391,14 @@ static ErrorCode end_read(const ActivationReport *row, Arena *arena, ProcessWrit
         return fail(reterr, ERR_INVALID, "end.error belongs to fail and reject, not to complete");
     if (part.result && strcmp(part.outcome, "complete") != 0)
         return fail(reterr, ERR_INVALID, "end.result belongs to complete, not to %s", part.outcome);
+    if (part.state && strcmp(part.outcome, WRITE_CONTINUE) != 0)
+        return fail(reterr, ERR_INVALID, "end.state belongs to continue, not to %s", part.outcome);
+    if (part.error && strcmp(part.outcome, WRITE_CONTINUE) == 0)
+        return fail(reterr, ERR_INVALID, "end.error belongs to fail and reject, not to continue");
     write->end        = part.outcome;
-    write->end_result = part.result;
-    write->end_error  = part.error ? part.error : strcmp(part.outcome, "complete") == 0 ? NULL : "no reason was given";
+    write->end_result = part.state ? part.state : part.result;
+    if (strcmp(part.outcome, "fail") == 0 || strcmp(part.outcome, "reject") == 0)
+        write->end_error = part.error ? part.error : "no reason was given";
     return OK;
 }
 

@@ -47,7 +47,8 @@ static const AnswerField process_response_fields[] = {
 static TABLE(process_response, "ProcessResponse");
 static const AnswerField process_fields[] = {
     UUID("process_id"), TEXT("domain"), TEXT("type"), I64("version", .nullable = true, .help = "of its definition; null: its steps are code"),
-    TEXT("status", .words = process_statuses), JSON("state"), I64("state_version"), TEXT("step", .nullable = true), TIME("created_at"),
+    TEXT("status", .words = process_statuses), I64("life", .help = "how often it has begun, from 1: it continues as new"),
+    JSON("state"), I64("state_version"), TEXT("step", .nullable = true), TIME("created_at"),
     TIME("ended_at", .nullable = true), JSON("result", .nullable = true), TEXT("error", .nullable = true),
     TIME("deadline", .nullable = true), TEXT("on_deadline", .nullable = true, .words = failure_actions, .help = "what happens when the deadline passes"),
     JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts; \"*\": any, \"reply of STEP\": the outcome of what it has sent"),
@@ -96,6 +97,7 @@ static const AnswerField history_step_fields[] = {
     BOOL("reset", .help = "a failure that does not count any more: an operator had this call tried again")};
 static TABLE(history_step, "HistoryStep");
 #define HISTORY(optional_) \
+    I64("life", .optional = optional_, .help = "how often the process has begun, from 1: it continues as new"), \
     TEXT("phase", .optional = optional_, .words = process_phases), JSON("state", .optional = optional_), \
     I64("version", .optional = optional_, .help = "of the state"), TIME("now", .optional = optional_, .help = "the database's time"), \
     TIME("deadline", .optional = optional_, .nullable = true), \
@@ -108,7 +110,7 @@ static TABLE(history_step, "HistoryStep");
     I64("records_left", .optional = optional_, .help = "how many more records it may have")
 static const AnswerField activation_fields[] = {
     UUID("process_id"), TEXT("type"), I64("lease", .help = "the fencing token, a random integer below 2^53: report and extend need it"),
-    JSON("input", .help = "the state that the process was started with"),
+    JSON("input", .help = "the state that the process was started with, or has continued with"),
     I64("attempt", .help = "workers that had this activation and died, plus one"), HISTORY(false)};
 static TABLE(activation, "Activation");
 static const AnswerField activations_fields[] = {ROWS("items", activation)};

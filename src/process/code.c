@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reader.h"
 #include "process/code_internal.h"
 #include "process/sent.h"
 
@@ -24,6 +25,16 @@ Job *code_job(CodeRun *code)
 Arena *code_arena(CodeRun *code)
 {
     return code->job->arena;
+}
+
+const char *code_input(CodeRun *code)
+{
+    return run_input(code->run);
+}
+
+int code_life(CodeRun *code)
+{
+    return run_life(code->run);
 }
 
 const char *code_state(CodeRun *code)
@@ -317,6 +328,40 @@ CodeFlow code_compensating(CodeRun *code)
     return CODE_NEXT;
 }
 
+/* ---- the end of a life ---- */
+
+static void history_end_check(CodeRun *code, const char *what)
+{
+    for (int i = code->number; i < code->marked_count; i++)
+        if (code->marked[i] && code_versions_pass(code, i) == i) {
+            code_defect(code, "the history differs: the function %s before step \"%s\", which is recorded", what,
+                        code->marked[i]->id.step);
+            return;
+        }
+}
+
+CodeFlow code_continue(CodeRun *code, const char *state)
+{
+    Error why = {0};
+
+    if (code->is_over)
+        return CODE_RETURN;
+    if (code->is_compensating)
+        return code_defect(code, "a process that is being compensated cannot continue as new");
+    if (code_is_canceled(code))
+        return code_failed(code, /* is_rejected= */ true, run_cancel_text(code->run));
+    if (state && (reader_check(state, strlen(state), &why) != OK || process_json_check("state", state, &why) != OK))
+        return code_defect(code, "the state that the process continues with: %s", why.text);
+    if (state && state[strspn(state, " \t\r\n")] != '{')
+        return code_defect(code, "the state that the process continues with must be a JSON object");
+    if (state && !arena_has_space(code->job->arena, strlen(state) + 1))
+        return code_defect(code, "there is no memory left for the state that the process continues with");
+    history_end_check(code, "continued as new");
+    code->continues  = true;
+    code->next_state = arena_text(code->job->arena, state);
+    return code_over(code);
+}
+
 /* ---- one activation ---- */
 
 static void marks_fill(CodeRun *code)
@@ -345,16 +390,6 @@ static void marks_fill(CodeRun *code)
     qsort(code->named, (size_t)code->named_count, sizeof *code->named, named_compare);
 }
 
-static void history_end_check(CodeRun *code)
-{
-    for (int i = code->number; i < code->marked_count; i++)
-        if (code->marked[i] && code_versions_pass(code, i) == i) {
-            code_defect(code, "the history differs: the function ended before step \"%s\", which is recorded",
-                        code->marked[i]->id.step);
-            return;
-        }
-}
-
 static BodyVerdict compensated_end(CodeRun *code, const char *reason)
 {
     if (phase_set(code, "compensated") != CODE_NEXT)
@@ -372,11 +407,13 @@ static const char *failure_reason(const CodeRun *code)
 static BodyVerdict function_end(CodeRun *code, CodeFlow flow)
 {
     if (!code->is_over && flow != CODE_RETURN)
-        history_end_check(code);
+        history_end_check(code, "ended");
     if (!code->is_over && flow == CODE_RETURN)
         code_defect(code, "the function said that it must return, although no call did");
     if (code->defect)
         return (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_FAIL, .error = code->defect};
+    if (code->continues)
+        return (BodyVerdict){.end = BODY_CONTINUES, .result = code->next_state};
     if (code->is_over)
         return (BodyVerdict){.end = run_has_waits(code->run) && code->code == OK ? BODY_WAITS : BODY_STOPS};
     if (flow == CODE_NEXT && code->is_compensating)

@@ -11,7 +11,7 @@
  * Invariants
  *   1. While the function makes the calls that are recorded, with their inputs, nothing is run twice.
  *   2. When a call differs from the record with its number, nothing is run or written any more in this activation, and the process goes to
- *      troubleshooting with the name of the first step that differs. So does a function that ends before its last record.
+ *      troubleshooting with the name of the first step that differs. So does a function that ends or continues as new before its last record.
  *   3. The record of a version takes a number, and all other calls pass it over: the history of a function that does not ask for it is the same.
  *   4. A process that was canceled, or whose deadline has passed and that is to be compensated, fails at its first call that has no record, also in
  *      each later replay, until compensating() is called.
@@ -47,6 +47,8 @@ ProcessBody code_body;
 
 Job        *code_job(CodeRun *code);
 Arena      *code_arena(CodeRun *code);
+const char *code_input(CodeRun *code); /* what this life began with */
+int         code_life(CodeRun *code);  /* from 1 */
 const char *code_state(CodeRun *code); /* as it is now, which is not what it was in an earlier replay */
 const char *code_error(CodeRun *code); /* of the last call that said CODE_FAILED */
 
@@ -105,6 +107,9 @@ CodeFlow code_random(CodeRun *code, const char *name, uint64_t *ret_number);
 CodeFlow code_version(CodeRun *code, const char *change, int newest, int *ret_version);
 /* Merge an object into the state, once. uses_state: it was computed from code_state(); if that has changed the function is called again. */
 CodeFlow code_patch(CodeRun *code, const char *name, const char *patch, bool uses_state);
+/* End this life of the process: it begins again with a fresh history and this state, an object; NULL: the present one. CODE_RETURN: return now. CODE_FAILED: the
+ * process is canceled. */
+CodeFlow code_continue(CodeRun *code, const char *state);
 /* What follows undoes what was done; the process ends as COMPENSATED. */
 CodeFlow code_compensating(CodeRun *code);
 /* What the process returns when it is complete; why it was compensated, of which CODE_REASON_SIZE - 1 bytes count. Both are copied. */

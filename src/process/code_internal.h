@@ -38,6 +38,8 @@ struct CodeRun {
     const char        *defect;      /* what is wrong with the function */
     const char        *error;       /* of the last call that failed */
     const char        *result, *reason;
+    bool               continues;     /* as new, */
+    const char        *next_state;    /* with this; NULL: the present one */
     char              *result_buffer; /* in the arena */
     size_t             result_space;
     char               reason_buffer[CODE_REASON_SIZE];

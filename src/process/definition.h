@@ -12,13 +12,13 @@
  *   3. What is refused is refused with line, column and path: "order.json:12:9: steps[3].when: ...".
  *
  * Order. A list of steps runs from its first to its last step. "when" may jump forward in its list, or to its end; other steps are
- * followed by the next one, but "fail", which ends the process. The lists of a "parallel" run at the same time and are joined; the list of an
- * "each" runs once per item; that of a "repeat" runs in rounds, until a condition holds after one. "each" and "repeat" are loops: records of the
- * steps inside carry the number of the item or round.
+ * followed by the next one, but "fail", which ends the process, and "continue", which begins it anew and is in the process's own list. The
+ * lists of a "parallel" run at the same time and are joined; the list of an "each" runs once per item; that of a "repeat" runs in rounds, until
+ * a condition holds after one. "each" and "repeat" are loops: records of the steps inside carry the number of the item or round.
  *
  * Results. A step's result is what its program, function, request, command, transaction, response or child returned. The result of a
  * parallel is an object with the result of each branch's last step that ran, that of an each an array of the same, that of a repeat the number
- * of its rounds and the same of the last one; set, sleep, when and fail have none.
+ * of its rounds and the same of the last one; set, sleep, when, fail and continue have none.
  *
  * What a path may name: state and process anywhere; item inside an each and index inside a loop, of the innermost; result in save and compensate of
  * the step itself; steps.NAME if NAME comes before in the file and a run can pass it before this step. Steps of another branch of the same
@@ -71,6 +71,7 @@
     X(STEP_SET,      "set",      set,      false, false, "[\"",  "\"]")    \
     X(STEP_WHEN,     "when",     when,     false, false, "{\"",  "\"}")    \
     X(STEP_FAIL,     "fail",     fail,     false, false, "([\"", "\"])")   \
+    X(STEP_CONTINUE, "continue", continue, false, false, "([\"", "\"])")   \
     X(STEP_PARALLEL, "parallel", parallel, false, true,  "",    "")       \
     X(STEP_EACH,     "each",     each,     false, true,  "",    "")       \
     X(STEP_REPEAT,   "repeat",   repeat,   false, true,  "",    "")       \
@@ -173,6 +174,10 @@ typedef struct {
     const Template *state; /* NULL: {} */
 } ProcessAction;
 
+typedef struct {
+    const Template *state; /* of the next life; NULL: the present one */
+} ContinueAction;
+
 /* What a step or a compensation does. */
 typedef struct {
     StepKind        kind;
@@ -190,6 +195,7 @@ typedef struct {
         const Template *set;  /* an object: the patch */
         const Template *fail; /* a text: the reason */
         WhenAction      when;
+        ContinueAction  next;
         ParallelAction  parallel;
         EachAction      each;
         RepeatAction    repeat;

@@ -77,7 +77,7 @@ static void followers_mark(const Step *step, bool *marks)
 {
     const WhenAction *when = &step->action.when;
 
-    if (step->action.kind == STEP_FAIL)
+    if (step->action.kind == STEP_FAIL || step->action.kind == STEP_CONTINUE)
         return;
     if (step->action.kind != STEP_WHEN) {
         marks[step->position + 1] = true;
@@ -94,6 +94,11 @@ static ErrorCode list_check(Parser *parser, const StepList *list)
     bool is_reached[DEFINITION_STEPS_MAX + 1] = {true};
 
     for (int i = 0; i < list->count; i++) {
+        if (list->above && list->steps[i].action.kind == STEP_CONTINUE)
+            return source_refuse(&parser->source, parser->step_at[list->steps[i].number], parser->reterr,
+                                 "step \"%s\" continues the process as new: it must be in the process's own list of "
+                                 "steps, not inside step \"%s\"",
+                                 list->steps[i].name, list->above->name);
         if (!is_reached[i])
             return source_refuse(&parser->source, parser->step_at[list->steps[i].number], parser->reterr,
                                  "step \"%s\" cannot be reached: no step leads to it", list->steps[i].name);
@@ -180,7 +185,7 @@ static ErrorCode reference_check(Parser *parser, const Reference *reference)
                           ? "is this one and has not ended: name a step of its rounds"
                           : "is this one: its own result is called result, in save and compensate");
     if (!step_kinds[named->action.kind].has_result)
-        return refuse(parser, reference, "has no result, because it is a set, sleep, when or fail");
+        return refuse(parser, reference, "has no result, because it is a set, sleep, when, fail or continue");
     if (used && named->number > used->number && !is_of_round)
         return refuse(parser, reference, "comes later in the file");
     TRY(target_climb(parser, reference, named, &target));

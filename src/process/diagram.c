@@ -132,6 +132,9 @@ static void action_describe(const Action *action, Text *text)
         text_append(text, "fail ");
         template_describe(action->fail, text);
         break;
+    case STEP_CONTINUE:
+        text_append(text, "continue as new");
+        break;
     case STEP_WHEN:
         label_print(condition_text(action->when.condition), text);
         break;
@@ -265,7 +268,9 @@ static void arrows_print(const Step *step, Text *text)
     } else if (step->action.kind == STEP_REPEAT) {
         arrow_print(step, "|yes|", step_next(step), text);
         arrow_print(step, "|no|", step->action.repeat.list.steps, text);
-    } else if (step->action.kind != STEP_FAIL)
+    } else if (step->action.kind == STEP_CONTINUE)
+        text_print(text, "%*ss%d -.-> start\n", INDENT, "", step->number);
+    else if (step->action.kind != STEP_FAIL)
         arrow_print(step, "", step_next(step), text);
 }
 

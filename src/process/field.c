@@ -82,6 +82,12 @@ static const ProcessField child_fields[] = {
 };
 static const ProcessTable child_table = {"process", child_fields, COUNT(child_fields)};
 
+static const ProcessField continue_fields[] = {
+    {"state", TYPE_PATCH, offsetof(ContinueAction, state),
+     .help = "the state that the process begins its next life with, with templates; default: the present state"},
+};
+static const ProcessTable continue_table = {"continue", continue_fields, COUNT(continue_fields)};
+
 static const ProcessField step_fields[] = {
     {"name", TYPE_NAME, offsetof(Step, name), ALL, .required = true, .help = "the name of the step, unique in the file"},
     {"exec", TYPE_LINE, offsetof(Step, action.exec), EXEC, .selects = true, .in_compensate = true,
@@ -104,6 +110,8 @@ static const ProcessField step_fields[] = {
      .help = "evaluates a condition and continues at then or else"},
     {"fail", TYPE_TEXT, offsetof(Step, action.fail), BIT(STEP_FAIL), .selects = true,
      .help = "refuses: the process is compensated or ends as FAILED; the value is the reason, with templates"},
+    {"continue", TYPE_OBJECT, offsetof(Step, action.next), BIT(STEP_CONTINUE), .selects = true, .table = &continue_table,
+     .help = "begins the process anew: from its first step, under its id, with a fresh history; in the process's own list of steps"},
     {"parallel", TYPE_BRANCHES, offsetof(Step, action.parallel), PARALLEL, .selects = true,
      .help = "runs lists of steps, each with a name, at the same time and waits for all of them"},
     {"each", TYPE_LIST, offsetof(Step, action.each.items), EACH, .selects = true,
@@ -156,9 +164,9 @@ static const ProcessField definition_fields[] = {
 const ProcessTable definition_table = {"definition", definition_fields, COUNT(definition_fields)};
 /* clang-format on */
 
-const ProcessTable *const process_tables[] = {&definition_table, &step_table,    &retry_table,
-                                              &http_table,       &command_table, &wait_table,
-                                              &sleep_table,      &child_table,   NULL};
+const ProcessTable *const process_tables[] = {&definition_table, &step_table, &retry_table, &http_table,
+                                              &command_table,    &wait_table, &sleep_table, &child_table,
+                                              &continue_table,   NULL};
 
 #define X(id, name, walk, ...) {name, __VA_ARGS__},
 const StepKindRow step_kinds[STEP_KIND_COUNT] = {STEP_KINDS(X)};

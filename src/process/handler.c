@@ -93,12 +93,18 @@ static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, Arena
 
 static ErrorCode verdict_obey(Run *run, const BodyVerdict *verdict, bool *ret_met, Error *reterr)
 {
+    RunVerdict written;
+
     *ret_met = false;
     switch (verdict->end) {
     case BODY_WAITS:
         return run_suspend(run, ret_met, reterr);
     case BODY_ENDS:
         return run_end(run, verdict->outcome, verdict->result, verdict->error, verdict->failed, verdict->last, reterr);
+    case BODY_CONTINUES:
+        TRY(run_continue(run, verdict->result, /* version= */ 0, &written, reterr));
+        *ret_met = !run_is_over(run);
+        return OK;
     case BODY_AGAIN:
         *ret_met = true;
         return OK;

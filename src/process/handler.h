@@ -7,6 +7,7 @@
  *     body says      the handler
  *     BODY_WAITS     suspends it with the waits that were collected
  *     BODY_ENDS      ends it with the outcome and result given
+ *     BODY_CONTINUES begins its next life, with the result as its state
  *     BODY_AGAIN     loads the process and calls the body again
  *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops, or it needs too much memory, and it is given back; or
  *                    job->not_begun says why not
@@ -23,7 +24,7 @@
 #include "bus/worker.h"
 #include "process/run.h"
 
-typedef enum { BODY_WAITS, BODY_ENDS, BODY_AGAIN, BODY_STOPS } BodyEnd;
+typedef enum { BODY_WAITS, BODY_ENDS, BODY_CONTINUES, BODY_AGAIN, BODY_STOPS } BodyEnd;
 typedef struct {
     BodyEnd     end;
     Outcome     outcome;

@@ -422,6 +422,58 @@ static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, Error *rete
     return code;
 }
 
+/* The state of the next life. version: of the state that it was computed from; 0: it is the present one. */
+static ErrorCode state_render(Walk *walk, Arena *arena, const char **ret_state, int64_t *ret_version, Error *reterr)
+{
+    LookupContext context = {.walk = walk, .arena = arena};
+    Text          text;
+
+    *ret_state   = NULL;
+    *ret_version = 0;
+    if (!walk->next->action.next.state)
+        return OK;
+    *ret_version = run_version(walk->run); /* before the state is read */
+    text_init(&text, arena, TEXT_MAX_BODY / 4);
+    TRY(template_render(walk->next->action.next.state, scope_lookup, &context, &text, reterr));
+    *ret_state = text_string(&text);
+    return OK;
+}
+
+static ErrorCode next_begin(Walk *walk, RunVerdict *ret_verdict, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(WALK_BYTES_MAX);
+    const char               *state;
+    int64_t                   version;
+
+    TRY(state_render(walk, arena, &state, &version, reterr));
+    return run_continue(walk->run, state, version, ret_verdict, reterr);
+}
+
+/* The process continues as new: again while its state changes. */
+static ErrorCode continued_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
+{
+    Error      error   = {0};
+    RunVerdict verdict = RUN_STALE;
+    ErrorCode  code    = OK;
+    Flow       flow;
+
+    for (int i = 0; i < STALE_TRIES && code == OK && verdict == RUN_STALE && !run_must_end(walk->run); i++)
+        code = next_begin(walk, &verdict, &error);
+    if (is_own_fault(code)) {
+        walk_fail(walk, step_id(/* scope= */ NULL, walk->next), error.text, /* is_refusal= */ false, &flow);
+        return failed_end(walk, ret_verdict, reterr);
+    }
+    if (code != OK) {
+        if (reterr)
+            *reterr = error;
+        return code;
+    }
+    if (verdict == RUN_STALE && !run_must_end(walk->run))
+        return fail(reterr, ERR_BUSY, "the state has changed in each of %d tries", STALE_TRIES);
+    *ret_verdict = (BodyVerdict){.end = run_must_end(walk->run) ? BODY_STOPS : BODY_AGAIN};
+    return OK;
+}
+
 static ErrorCode flow_end(Walk *walk, Flow flow, BodyVerdict *ret_verdict, Error *reterr)
 {
     switch (flow) {
@@ -477,6 +529,8 @@ static ErrorCode walk_run(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
     if (strcmp(run_phase(walk->run), "forward") != 0)
         return compensation_end(walk, ret_verdict, reterr);
     TRY(list_walk(walk, /* scope= */ NULL, &walk->definition->list, &flow, reterr));
+    if (walk->next && flow == FLOW_STOPPED)
+        return continued_end(walk, ret_verdict, reterr);
     return flow_end(walk, flow, ret_verdict, reterr);
 }
 

@@ -46,6 +46,7 @@ typedef struct {
     const char *failed_step, *failure; /* the first step that failed for good, as it is shown, and why; NULL: none */
     bool        is_refusal;            /* a business refusal: nothing to look into */
     const RunRecord *last;             /* of the last step, not written yet: it goes with the end; NULL: none */
+    const Step      *next;             /* the step with which the process continues as new; NULL: it does not */
 } Walk;
 
 /* Wait for an amount of a share, as the domain of the process. false: the activation must stop. */
@@ -151,7 +152,7 @@ AttemptRun attempt_exec, attempt_sql, attempt_http, attempt_wallet, attempt_send
 /* ---- the other kinds ---- */
 
 typedef ErrorCode StepWalk(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr);
-StepWalk          step_wait, step_sleep, step_set, step_when, step_fail, step_parallel, step_each, step_repeat;
+StepWalk          step_wait, step_sleep, step_set, step_when, step_fail, step_continue, step_parallel, step_each, step_repeat;
 
 must_check ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *list, Flow *ret_flow, Error *reterr);
 /* Record a step that succeeded, with its patch. FLOW_NEXT; FLOW_STOPPED: the lease is lost. STALE is left to the caller. */

@@ -11,6 +11,7 @@
 #define PROCESS_METRICS(X) \
     X(ended,         COUNTER,   "pawl_process_activations_total", "outcome=\"ended\"",       "activations of processes in this pod, by outcome") \
     X(suspended,     COUNTER,   "pawl_process_activations_total", "outcome=\"suspended\"",   "activations of processes in this pod, by outcome") \
+    X(continued,     COUNTER,   "pawl_process_activations_total", "outcome=\"continued\"",   "activations of processes in this pod, by outcome") \
     X(interrupted,   COUNTER,   "pawl_process_activations_total", "outcome=\"interrupted\"", "activations of processes in this pod, by outcome") \
     X(steps_done,    COUNTER,   "pawl_process_steps_total",       "outcome=\"succeeded\"",   "attempts of steps recorded by this pod, by outcome") \
     X(steps_failed,  COUNTER,   "pawl_process_steps_total",       "outcome=\"failed\"",      "attempts of steps recorded by this pod, by outcome") \

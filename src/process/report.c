@@ -67,7 +67,8 @@ static ErrorCode sizes_check(const ProcessWrite *write, Error *reterr)
 
 ErrorCode process_report_check(const ProcessReport *report, Error *reterr)
 {
-    const ProcessWrite *write = &report->write;
+    const ProcessWrite *write     = &report->write;
+    bool                continues = write->end && strcmp(write->end, WRITE_CONTINUE) == 0;
 
     TRY(name_check("record.step", write->record.id.step, reterr));
     TRY(name_check("wait.step", write->wait_step.step, reterr));
@@ -77,8 +78,13 @@ ErrorCode process_report_check(const ProcessReport *report, Error *reterr)
         return fail(reterr, ERR_INVALID, "patch needs a record: a repeated report must not patch twice");
     if (write->patch && !is_object(write->patch))
         return fail(reterr, ERR_INVALID, "patch must be a JSON object, got %.60s", write->patch);
-    if (write->version && !write->patch)
+    if (write->version && !write->patch && !continues)
         return fail(reterr, ERR_INVALID, "version needs a patch: it is that of the state the patch was computed from");
+    if (continues && (write->record.id.step || write->phase || report->send_type))
+        return fail(reterr, ERR_INVALID,
+                    "a process continues as new alone: record, send and phase are reported before");
+    if (continues && write->end_result && !is_object(write->end_result))
+        return fail(reterr, ERR_INVALID, "end.state must be a JSON object, got %.60s", write->end_result);
     if (write->record.result && write->record.error)
         return fail(reterr, ERR_INVALID, "record must have a result or an error, not both");
     if (report->release_ms && !report->is_release)
@@ -120,6 +126,7 @@ static SendItem *report_item(Reporting *reporting, const ProcessReport *report)
     SentBy    by      = {
         {reporting->queue, report->process_id, report->secret},
         report->write.id,
+        report->life,
         record_of(report->send_step),
         attempt
     };
@@ -203,12 +210,13 @@ static void report_done(void *item, const Error *error)
 
 /* ---- around it ---- */
 
-#define COUNT_COLUMNS(X, T)             \
-    X(T, int64_t, DB_TIME, now_us)      \
-    X(T, const char *, DB_UUID, secret) \
-    X(T, int64_t, DB_I64, value)        \
-    X(T, bool, DB_BOOL, is_known)       \
-    X(T, bool, DB_BOOL, is_compensating)
+#define COUNT_COLUMNS(X, T)              \
+    X(T, int64_t, DB_TIME, now_us)       \
+    X(T, const char *, DB_UUID, secret)  \
+    X(T, int64_t, DB_I64, value)         \
+    X(T, bool, DB_BOOL, is_known)        \
+    X(T, bool, DB_BOOL, is_compensating) \
+    X(T, int32_t, DB_I32, life)
 typedef struct {
     COUNT_COLUMNS(DB_FIELD, CountRow)
 } CountRow;
@@ -243,6 +251,7 @@ static ErrorCode records_check(Reporting *reporting, Deadline deadline, const in
         ProcessWrite   *write = &reports[i]->write;
 
         reports[i]->secret = row->secret;
+        reports[i]->life   = row->life;
         if (row->value >= records_max(row, write) && write->record.id.step && !row->is_known)
             reports[i]->code =
                 fail(&reports[i]->error, ERR_LIMIT, "the process has recorded %lld steps and may record no more",

@@ -25,6 +25,7 @@
 typedef struct {
     const char *process_id;
     const char *secret; /* filled: process/key.h */
+    int         life;   /* filled */
     ProcessWrite
             write;    /* id: filled from process_id; 0: this domain has no such process, and its verdict is WRITE_LOST.
                          * due_us 0: only a response resumes it. started_us is filled, too */

@@ -608,3 +608,22 @@ ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *err
     metric_add(&run->metrics->ended, verdict == RUN_OK && write.verdict != WRITE_MET);
     return OK;
 }
+
+ErrorCode run_continue(Run *run, const char *state, int64_t version, RunVerdict *ret_verdict, Error *reterr)
+{
+    ProcessWrite write = write_begin(run);
+
+    write.end        = WRITE_CONTINUE;
+    write.end_result = state;
+    write.version    = version;
+    if (FAULT("process.continue.before"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.continue.before");
+    TRY(write_do(run, &write, ret_verdict, reterr));
+    if (FAULT("process.continue.after"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.continue.after");
+    mutex_lock(&run->mutex);
+    run->is_over = write.verdict != WRITE_MET && write.verdict != WRITE_STALE;
+    mutex_unlock(&run->mutex);
+    metric_add(&run->metrics->continued, write.verdict == WRITE_WRITTEN);
+    return OK;
+}

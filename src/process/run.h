@@ -6,7 +6,7 @@
  * A step that cannot end now (a wait, a sleep, a retry that is not due) adds a wait; when nothing else can be done the caller suspends,
  * and the process is queued again when one of the waits is complete or the earliest time has come.
  *
- *     RUNNING -> SUSPENDED | ENDED  [run_suspend(), run_end()]      RUNNING -> LOST  [a write found the lease gone]
+ *     RUNNING -> SUSPENDED | ENDED  [run_suspend(), run_end(), run_continue()]      RUNNING -> LOST  [a write found the lease gone]
  *
  * Invariants
  *   1. After LOST nothing is written: every write is fenced by the lease, and run_is_over() is true.
@@ -48,6 +48,10 @@ int64_t run_number(const Run *run);
 KeyOwner run_key_owner(const Run *run);
 /* The key of a step: another one each time an operator has set the step aside. ret_uuid has UUID_TEXT_SIZE bytes. */
 void run_step_key(Run *run, RecordId step, char *ret_uuid);
+/* How often the process has begun, from 1: it continues as new. */
+int run_life(const Run *run);
+/* The state that this life began with, JSON. */
+const char *run_input(const Run *run);
 /* Of the domain; any thread may count. */
 ProcessMetrics *run_metrics(const Run *run);
 
@@ -192,5 +196,8 @@ must_check ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr);
  * written: its compensation was asked for before, by an operator or by its deadline. */
 must_check ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const char *failed,
                              const RunRecord *record, Error *reterr);
+/* End this life; the process is queued with the next one. state: an object; NULL: as it is. version: of the state that it was computed from, 0: of none.
+ * RUN_STALE: that has changed, compute it again. If run_is_over() is false afterwards: as run_end(). ERR_LIMIT: the state is too large. */
+must_check ErrorCode run_continue(Run *run, const char *state, int64_t version, RunVerdict *ret_verdict, Error *reterr);
 
 #endif

@@ -283,6 +283,16 @@ int run_attempts(Run *run, RecordId id)
     return run_attempts_recorded(run, &id);
 }
 
+int run_life(const Run *run)
+{
+    return run->loaded->life;
+}
+
+const char *run_input(const Run *run)
+{
+    return run->loaded->input ? run->loaded->input : run->job->command->payload;
+}
+
 int64_t run_retried_us(const Run *run)
 {
     return run->loaded->retried_us;

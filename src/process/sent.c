@@ -41,6 +41,8 @@ static const char *reply_target(const SentBy *by, Arena *arena)
     writer_open(&writer, &text);
     writer_object(&writer, NULL);
     writer_i64(&writer, "process", by->number);
+    if (by->life > 1)
+        writer_i64(&writer, "life", by->life);
     record_write(&writer, &step);
     writer_end(&writer);
     return text_string(&text);

@@ -17,6 +17,7 @@
 typedef struct {
     KeyOwner process;
     int64_t  number; /* of the process */
+    int      life;
     RecordId step;
     int      command; /* which one, from 1 */
 } SentBy;

@@ -1,5 +1,5 @@
 /*
- * step_state.c - steps that only read and patch the state, or end the process: set, when, fail.
+ * step_state.c - steps that only read and patch the state, or end the process or its life: set, when, fail, continue.
  */
 #include "process/interpret_internal.h"
 
@@ -72,5 +72,15 @@ ErrorCode step_fail(Walk *walk, const Scope *scope, const Step *step, Flow *ret_
     *ret_flow = FLOW_STOPPED;
     if (verdict == RUN_OK)
         walk_fail(walk, record.id, record.error, /* is_refusal= */ true, ret_flow);
+    return OK;
+}
+
+/* It has no record: those of this life end with it. */
+ErrorCode step_continue(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    (void)scope;
+    (void)reterr;
+    walk->next = step;
+    *ret_flow  = FLOW_STOPPED;
     return OK;
 }

@@ -50,7 +50,7 @@ bool verb_has_sent(Verb *verb)
 
 SendItem verb_item(Verb *verb, bool is_child, const char *domain, const char *type, const char *payload)
 {
-    SentBy   by = {run_key_owner(verb->run), run_number(verb->run), verb->record.id,
+    SentBy   by = {run_key_owner(verb->run), run_number(verb->run), run_life(verb->run), verb->record.id,
                    sent_number(verb->run, verb->record.id)};
     SendItem item;
 

@@ -35,6 +35,8 @@
 typedef enum { WRITE_VERDICTS(X) WRITE_VERDICT_COUNT } WriteVerdict;
 #undef X
 
+#define WRITE_CONTINUE "continue"
+
 typedef struct ProcessWrite ProcessWrite;
 struct ProcessWrite {
     int64_t id, token;
@@ -55,7 +57,7 @@ struct ProcessWrite {
     const Wait *waits;
     int         wait_count;
     int64_t     due_us;
-    /* The end; NULL: none. */
+    /* The end, of a command or WRITE_CONTINUE, whose result is the state of the next life (NULL: the present one), of this version; NULL: none. */
     const char *end, *end_result, *end_error;
     /* Filled by the call. */
     WriteVerdict verdict;

@@ -334,6 +334,61 @@ static PawlFlow changed(PawlRun *run)
     return PAWL_FLOW_NEXT;
 }
 
+/* Takes one event in each life, and has the sum of all as its state; ends after so many lives as its first state says. */
+static PawlFlow lives(PawlRun *run)
+{
+    PawlStep    count = {.name = "count", .tx_body = counted};
+    const char *event;
+    long        sum = 0, n = 0, most = 0;
+    char        state[96];
+
+    sscanf(pawl_run_input(run), "{\"sum\": %ld, \"most\": %ld}", &sum, &most);
+    PAWL_FLOW(pawl_run_wait(run, &(PawlWait){.name = "event"}, &event));
+    sscanf(event, "{\"n\": %ld}", &n);
+    if (n != pawl_run_life(run)) {
+        pawl_run_reason(run, "life %d has the event %ld", pawl_run_life(run), n);
+        return PAWL_FLOW_FAILED;
+    }
+    point();
+    PAWL_FLOW(pawl_run_step(run, &count, NULL));
+    point();
+    snprintf(state, sizeof state, "{\"sum\": %ld, \"most\": %ld}", sum + n, most);
+    if (pawl_run_life(run) < most)
+        return pawl_run_continue(run, state);
+    pawl_run_result(run, state);
+    return PAWL_FLOW_NEXT;
+}
+
+/* Continues before a step that is recorded, with a state that is none, or when it is to be compensated. */
+static PawlFlow lives_wrong(PawlRun *run)
+{
+    PawlStep pack = {.name = "pack", .body = plain}, unpack = {.name = "unpack", .body = plain};
+    PawlFlow flow;
+
+    if (is("wrong-early") && access(getenv("EFFECTS"), F_OK) == 0)
+        return pawl_run_continue(run, "{}");
+    PAWL_FLOW(pawl_run_step(run, &pack, NULL));
+    PAWL_FLOW(pawl_run_wait(run,
+                            &(PawlWait){.name       = "event",
+                                        .response   = is("wrong-cancel") ? "none" : "event",
+                                        .timeout_ms = is("wrong-cancel") ? 1 : 0},
+                            NULL));
+    if (is("wrong-compensating"))
+        PAWL_FLOW(pawl_run_compensating(run));
+    if (is("wrong-cancel")) {
+        char path[512];
+
+        snprintf(path, sizeof path, "%s.canceled", getenv("EFFECTS"));
+        while (access(path, F_OK) != 0)
+            usleep(1000);
+    }
+    flow = pawl_run_continue(run, is("wrong-state") ? "[1]" : "{\"n\": 1}");
+    if (flow != PAWL_FLOW_FAILED)
+        return flow;
+    PAWL_FLOW(pawl_run_compensating(run));
+    return pawl_run_step(run, &unpack, NULL);
+}
+
 /* Asks for a version as the last thing that it does, or not any more. */
 static PawlFlow ending(PawlRun *run)
 {
@@ -382,6 +437,10 @@ static PawlFlow order(PawlRun *run, void *context)
         return payout(run);
     if (strncmp(variant, "large-", 6) == 0)
         return large_run(run);
+    if (is("lives"))
+        return lives(run);
+    if (strncmp(variant, "wrong-", 6) == 0)
+        return lives_wrong(run);
     if (strncmp(variant, "changed-", 8) == 0)
         return changed(run);
     if (strncmp(variant, "ending-", 7) == 0)

@@ -619,4 +619,67 @@ def a_canceled_process_in_c_records_no_version():
         assert shop.program.stop() == 0, shop.program.stderr
 
 
+@test
+def a_process_in_c_lives_many_lives_under_kills():
+    """Each event is counted once, in order; nothing but keys grows with the lives."""
+    most = 1000
+    with Site() as site:
+        shop = site.shop("lives").start(f'{{"sum": 0, "most": {most}}}')
+        site.db.rows(f"""select pawl.signal('{shop.id}', 'event', jsonb_build_object('n', n), 'event-' || n, 'lives') from generate_series(1, {most}) n""")
+        kills, life = 0, 0
+
+        def run():
+            shop.run("lives", None if kills >= 40 else 3 + 11 * (kills % 7))
+            shop.leases_end()
+
+        run()
+
+        def step():
+            nonlocal kills, life
+            if not shop.program.is_running():
+                kills += 1
+                run()
+            shown = site.db.rows("select life, (select count(*) from pawl.process_step), pawl.process_status(id) from pawl.process")[0].split("|")
+            assert int(shown[0]) >= life and int(shown[1]) <= 3, shown
+            life = int(shown[0])
+            return shown[2] if shown[2] in ("COMPLETED", "WAITING_FOR_TSQ", "FAILED") else None
+
+        status = wait_until(step, timeout=300, what=f"it has lived {most} lives")
+        shown = shop.show()
+        assert (status, shown["life"], shown["result"]) == ("COMPLETED", most, {"sum": most * (most + 1) // 2, "most": most}), (status, shown["life"], shown["error"], shown["result"])
+        assert kills >= 30, kills
+        assert site.db.value("select count(*) from counted") == str(most), "a step in a transaction happens once in each life, with a key of its own"
+        sizes = site.db.rows("select (select count(*) from pawl.process_step), (select count(*) from pawl.process_response), (select count(*) from pawl.kept_response)")
+        assert sizes == [f"3|1|{most - 1}"] or sizes == [f"2|1|{most - 1}"], sizes
+        for n in (1, most // 2, most):
+            assert shop.pawl_library("signal", shop.id, "event", f'{{"n": {n}}}', f"event-{n}") == (0, "REPEATED"), n
+        assert shop.program.stop() == 0, shop.program.stderr
+
+
+@test
+def a_process_in_c_that_cannot_continue_says_why():
+    with Site() as site:
+        words = {"wrong-state": "the state that the process continues with must be a JSON object",
+                 "wrong-compensating": "a process that is being compensated cannot continue as new",
+                 "wrong-early": 'the history differs: the function continued as new before step "pack", which is recorded'}
+        for variant, expected in words.items():
+            shop = site.shop(variant).start()
+            shop.run(variant)
+            assert wait_until(lambda: shop.show()["status"] == "WAITING_FOR_ASYNC" or None, what="it waits")
+            assert shop.pawl_library("signal", shop.id, "event", "{}", "1") == (0, "RESUMED")
+            shown = shop.wait("WAITING_FOR_TSQ", "COMPLETED", "COMPENSATED")
+            assert (shown["status"], shown["error"], shown["life"]) == ("WAITING_FOR_TSQ", expected, 1), shown
+            assert shop.program.stop() == 0, shop.program.stderr
+        # Canceled at the same moment: the call fails, and the function compensates.
+        shop = site.shop("wrong-cancel").start()
+        shop.run("wrong-cancel")
+        wait_until(lambda: any(s["name"] == "event" for s in shop.show()["steps"]), what="it is about to continue")
+        assert site.pawl.run("process", "cancel", shop.id, "--compensate").code == 0
+        with open(shop.effects + ".canceled", "w", encoding="utf-8"):
+            pass
+        shown = shop.wait("COMPENSATED", "WAITING_FOR_TSQ")
+        assert (shown["status"], [s["name"] for s in shown["steps"]], shown["life"]) == ("COMPENSATED", ["pack", "event", "unpack"], 1), shown
+        assert shop.program.stop() == 0, shop.program.stderr
+
+
 main()
