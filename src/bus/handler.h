@@ -42,6 +42,8 @@ SCOPED(Handler, handler_exec_free)
  * ERR_INVALID, ERR_NOT_FOUND: there is no such function. ERR_DENIED: the login has rights that the function's owner has not, or may not
  * call it; see sql/bus/handler.sql. That is checked again before each call.
  */
+must_check ErrorCode handler_sql_check(Pool *pool, Deadline deadline, Arena *arena, const char *function,
+                                       Error *reterr);
 must_check ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, Handler **ret_handler,
                                      Error *reterr);
 void                 handler_sql_free(Handler *handler);

@@ -58,16 +58,18 @@ static ErrorCode found_check(const HandlerFound *found, const char *function, Er
     return OK;
 }
 
-static ErrorCode function_find(Pool *pool, Deadline deadline, Arena *arena, const char *schema, const char *name,
-                               Error *reterr)
+ErrorCode handler_sql_check(Pool *pool, Deadline deadline, Arena *arena, const char *function, Error *reterr)
 {
-    TxOptions   options  = {.name = "handler", .deadline = deadline, .arena = arena, .read_only = true};
-    const char *function = arena_print(arena, "%s.%s", schema, name);
+    TxOptions   options = {.name = "handler", .deadline = deadline, .arena = arena, .read_only = true};
+    const char *dot     = strchr(function, '.');
     void       *rows;
     int         count;
 
-    TRY(db_call_many(pool, &options, sql_bus_handler_find, DB_ARGS(db_text(schema), db_text(name)), &found_shape, &rows,
-                     &count, reterr));
+    if (!dot || dot == function || !dot[1] || strchr(dot + 1, '.'))
+        return fail(reterr, ERR_INVALID, "\"%s\" is not the name of a function: it must be schema.function", function);
+    TRY(db_call_many(pool, &options, sql_bus_handler_find,
+                     DB_ARGS(db_text(arena_bytes(arena, function, (size_t)(dot - function))), db_text(dot + 1)),
+                     &found_shape, &rows, &count, reterr));
     if (count == 0)
         return fail(reterr, ERR_NOT_FOUND, "function %s(payload jsonb, command_id uuid) returns jsonb does not exist",
                     function);
@@ -83,23 +85,21 @@ static void sql_run(Handler *base, Job *job, SettleItem *ret_settle)
 
     tx_handler_run(&handler->base, job, function_call, /* context= */ handler, ret_settle);
     if (ret_settle->error && strstr(ret_settle->error, "(SQLSTATE 42501)") &&
-        function_find(handler->base.pool, job->deadline, job->arena, handler->schema, handler->name, &why) ==
-            ERR_DENIED)
+        handler_sql_check(handler->base.pool, job->deadline, job->arena,
+                          arena_print(job->arena, "%s.%s", handler->schema, handler->name), &why) == ERR_DENIED)
         job->not_begun = arena_text(job->arena, why.text);
 }
 
 ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, Handler **ret_handler, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    const char               *dot   = strchr(function, '.');
 
-    if (!dot || dot == function || !dot[1] || strchr(dot + 1, '.'))
-        return fail(reterr, ERR_INVALID, "\"%s\" is not the name of a function: it must be schema.function", function);
-    const char *schema = arena_bytes(arena, function, (size_t)(dot - function));
-    TRY(function_find(pool, deadline, arena, schema, dot + 1, reterr));
+    TRY(handler_sql_check(pool, deadline, arena, function, reterr));
+
+    const char *dot     = strchr(function, '.');
     SqlHandler *handler = memory_new(1, sizeof *handler);
     tx_handler_init(&handler->base, pool, sql_run);
-    handler->schema = memory_text(schema);
+    handler->schema = memory_text(arena_bytes(arena, function, (size_t)(dot - function)));
     handler->name   = memory_text(dot + 1);
     *ret_handler    = &handler->base.base;
     return OK;

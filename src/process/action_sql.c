@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/reader.h"
+#include "bus/handler.h"
 #include "pg/migrate.h"
 #include "pg/tx.h"
 #include "process/interpret_internal.h"
@@ -167,10 +168,25 @@ static bool is_released_already(const SqlRun *run, const Error *error)
            strcmp(error->sqlstate, "QW014") == 0;
 }
 
+/* It cannot be called, so that nothing ran and no other attempt would do better: it does not exist, it is not security definer, or the login of handlers may
+ * not call it. */
+static bool is_uncallable(const SqlRun *run, const Error *error, Error *ret_why)
+{
+    const Attempt *attempt = run->attempt;
+    ErrorCode      code;
+
+    if (run->item || (strcmp(error->sqlstate, "42501") != 0 && strcmp(error->sqlstate, "42883") != 0))
+        return false;
+    code = handler_sql_check(attempt->walk->interpreter->handler_pool, deadline_in_ms(CALL_MS), attempt->arena,
+                             attempt->action->sql, ret_why);
+    return code == ERR_DENIED || code == ERR_NOT_FOUND;
+}
+
 static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, AttemptResult *ret_result,
                                Error *reterr)
 {
     Attempt *attempt = run->attempt;
+    Error    why     = {0};
 
     if (run->is_over || run->is_stale || run_must_stop(attempt->walk->run)) {
         ret_result->state = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
@@ -203,6 +219,10 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
     }
     if (is_released_already(run, error)) {
         *ret_result = (AttemptResult){.end = END_DONE, .result = "{\"amount\":0}"};
+        return OK;
+    }
+    if (is_uncallable(run, error, &why)) {
+        *ret_result = (AttemptResult){.end = END_FINAL, .error = arena_text(attempt->arena, why.text)};
         return OK;
     }
     *ret_result = (AttemptResult){.end   = error_end(run, code, error),

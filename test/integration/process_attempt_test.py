@@ -175,6 +175,23 @@ def a_program_that_cannot_be_started_is_postponed():
 
 
 @test
+def a_function_that_cannot_be_called_fails_its_step_at_once():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        owner = f"owner_of_{db.name}"
+        db.rows(f"create role {owner}; create schema demo authorization {owner}; set role {owner}; "
+                "create function demo.mine (input jsonb, key uuid) returns jsonb language sql as 'select input'")
+        try:
+            for name, words in (("demo.mine", "its owner must alter it to be security definer"), ("demo.nowhere", "function demo.nowhere(")):
+                process, shown = run(pawl, {"type": "no-" + name.split(".")[1], "domain": "edge", "on_failure": "troubleshoot",
+                                            "steps": [{"name": "x", "sql": name, "retry": {"attempts": 3, "delay": "1h"}}]}, "WAITING_FOR_TSQ")
+                assert words in shown["error"] and "SQLSTATE" not in shown["error"], shown["error"]
+                assert [s["attempt"] for s in steps(pawl, process, "x")] == [1]
+        finally:
+            db.rows(f"drop owned by {owner} cascade; drop role {owner}")
+
+
+@test
 def a_function_that_ends_its_connection_runs_once_per_activation():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
