@@ -112,10 +112,11 @@ create or replace function wallet.item_fault (
 as $$
   select case
     when p_takes is null then 'kind must be topup, spend, transfer, multi, hold, capture, void, refund, freeze, unfreeze or floor'
+      || coalesce(', got "' || left(p_kind, 40) || '"', '')
     when p_txn_id is null then 'txn_id must be a UUID'
     when p_amount is not null and strpos(p_takes, 'amount') = 0 then format('amount must not be given: %s takes %s', p_kind, p_takes)
     when p_amount not between 1 and 9007199254740991 or p_amount is null and p_takes like '%amount %'
-      then 'amount must be from 1 to 9007199254740991'
+      then 'amount must be from 1 to 9007199254740991' || coalesce(', got ' || p_amount, '')
     when p_owner is null and strpos(p_takes, 'owner') > 0 then 'owner must be given'
     when p_owner is not null and strpos(p_takes, 'owner') = 0 then format('owner must not be given: %s takes %s', p_kind, p_takes)
     when p_owner like '@%' then 'owner must not begin with "@"'
