@@ -107,6 +107,30 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* As the mode of the directory says: the account has no other groups and no capabilities. */
+static bool account_may_enter(Account account, const char *directory)
+{
+    struct stat found;
+
+    if (stat(directory, &found) != 0)
+        return true;
+    if (found.st_uid == account.uid)
+        return found.st_mode & S_IXUSR;
+    return found.st_mode & (found.st_gid == account.gid ? S_IXGRP : S_IXOTH);
+}
+
+/* The first directory on the way to the program's that its account may not enter. */
+static const char *directory_barred(const Program *program, Arena *arena)
+{
+    for (const char *slash = program->directory; (slash = strchr(slash + 1, '/'));) {
+        const char *parent = arena_bytes(arena, program->directory, (size_t)(slash - program->directory));
+
+        if (!account_may_enter(program->account, parent))
+            return parent;
+    }
+    return program->directory;
+}
+
 static ErrorCode status_judge(const Program *program, int status, const Text *output, Error *reterr)
 {
     const char               *name  = name_of(program->argv[0]);
@@ -118,7 +142,7 @@ static ErrorCode status_judge(const Program *program, int status, const Text *ou
             return OK;
         case EXIT_NO_ENTRY:
             return fail(reterr, ERR_DENIED, "user \"%s\" may not enter the directory \"%s\"", program->account.name,
-                        program->directory);
+                        directory_barred(program, arena));
         case EXIT_NO_ACCOUNT:
             return fail(reterr, ERR_DENIED, "cannot become user \"%s\"", program->account.name);
         case EXIT_NO_PROGRAM:

@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 
 from checks import refused
 from pawl_test import Database, Pawl, Proxy, main, psql, setting, test, wait_until
@@ -321,6 +322,22 @@ def a_home_that_cannot_be_written_is_named():
         os.chmod(pawl.home, 0o555)
         pawl.env.pop("PAWL_ADMIN_TOKEN")
         refused(pawl, "serve", "--listen", "127.0.0.1:0", code=1, words=[os.path.join(pawl.home, "token"), "denied"])
+
+
+@test
+def a_directory_above_the_home_that_the_server_may_not_enter_is_named():
+    """As root the private PostgreSQL runs as the user postgres."""
+    with tempfile.TemporaryDirectory(prefix="pawl-barred.") as folder:
+        os.chmod(folder, 0o755)
+        barred = os.path.join(folder, "barred")
+        home = os.path.join(barred, "open", "home")
+        os.makedirs(home)
+        os.chmod(barred, 0o700 if IS_ROOT else 0o755)
+        with Pawl(home=home) as pawl:
+            if IS_ROOT:
+                refused(pawl, "db", "start", code=1, words=[f'user "postgres" may not enter the directory "{barred}"'])
+            else:
+                assert pawl.run("db", "start").code == 0
 
 
 main()
