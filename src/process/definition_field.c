@@ -32,12 +32,27 @@ static Excerpt value_excerpt(Value value)
     return scan_excerpt(value.bytes, value.bytes + value.size);
 }
 
+/* What a value without braces may have been meant as: such as {"response": ...}. */
+static void example_print(const ProcessTable *table, Text *text)
+{
+    const char *name = table->fields[0].name;
+
+    for (size_t i = 0; i < table->count; i++)
+        if (table->fields[i].required) {
+            name = table->fields[i].name;
+            break;
+        }
+    text_print(text, " such as {\"%s\": ...}", name);
+}
+
 ErrorCode field_refuse(Parser *parser, const ProcessField *field, Value value)
 {
     scoped_text Text rule = {0};
 
     text_init(&rule, NULL, TEXT_MAX_LINE);
     field_rule_print(field, &rule);
+    if (field->type == TYPE_OBJECT)
+        example_print(field->table, &rule);
     return source_refuse(&parser->source, value.bytes, parser->reterr, "must be %s, got %s", text_string(&rule),
                          value_excerpt(value).text);
 }

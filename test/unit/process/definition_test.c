@@ -120,6 +120,10 @@ TEST(definition_refuses_wrong_kinds_and_fields)
                    "order.json:3:19: steps[1].sql: must be the name of a function: schema.function, got \"a.b(1)\"");
     assert_refused(STEP("{\"name\":\"b\",\"set\":[]}"),
                    "order.json:3:19: steps[1].set: must be an object, got an empty array");
+    assert_refused(STEP("{\"name\":\"b\",\"wait\":\"go\"}"),
+                   "order.json:3:20: steps[1].wait: must be an object such as {\"response\": ...}, got \"go\"");
+    assert_refused(STEP("{\"name\":\"b\",\"http\":\"http://x\"}"),
+                   "order.json:3:20: steps[1].http: must be an object such as {\"method\": ...}, got \"http://x\"");
     assert_refused(STEP("{\"name\":\"b\",\"exec\":\"x\",\"save\":\"{{result}}\"}"),
                    "order.json:3:31: steps[1].save: must be an object, got \"{{result}}\"");
 }
