@@ -83,15 +83,15 @@ TEST(definition_refuses_wrong_kinds_and_fields)
     assert_refused(
         STEP("{\"name\":\"b\"}"),
         "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
-        "when, fail, parallel, each, repeat, process; it has none");
+        "when, fail, continue, parallel, each, repeat, process; it has none");
     assert_refused(
         STEP("{\"name\":\"b\",\"exec\":\"x\",\"sql\":\"a.b\"}"),
         "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
-        "when, fail, parallel, each, repeat, process; it has exec and sql");
+        "when, fail, continue, parallel, each, repeat, process; it has exec and sql");
     assert_refused(
         STEP("{\"name\":\"b\",\"shell\":\"x\"}"),
         "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
-        "when, fail, parallel, each, repeat, process; it has shell");
+        "when, fail, continue, parallel, each, repeat, process; it has shell");
     assert_refused(STEP("{\"name\":\"b\",\"exec\":\"x\",\"shell\":\"x\"}"),
                    "order.json:3:24: steps[1].shell: unknown field \"shell\"");
     assert_refused(STEP("{\"name\":\"b\",\"exce\":\"x\"}"),
@@ -297,9 +297,9 @@ TEST(definition_refuses_wrong_references)
                    "result, in save and compensate");
     assert_refused(STEPS(SET("steps.later") ",{\"name\":\"later\",\"exec\":\"x\"}"),
                    "order.json:2:27: steps[0].set.v: step \"later\" comes later in the file");
-    assert_refused(
-        STEPS("{\"name\":\"n\",\"sleep\":\"1s\"},\n" SET("steps.n")),
-        "order.json:3:27: steps[1].set.v: step \"n\" has no result, because it is a set, sleep, when or fail");
+    assert_refused(STEPS("{\"name\":\"n\",\"sleep\":\"1s\"},\n" SET("steps.n")),
+                   "order.json:3:27: steps[1].set.v: step \"n\" has no result, because it is a set, sleep, when, fail "
+                   "or continue");
     assert_refused(STEP(SET("item.a")), "order.json:3:27: steps[1].set.v: item exists only inside an each");
     assert_refused(STEP(SET("index")), "order.json:3:27: steps[1].set.v: index exists only inside an each or a repeat");
     assert_refused(STEP(SET("result.a")),
