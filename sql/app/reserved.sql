@@ -2,9 +2,9 @@
 -- a module uses. Each module has its own in <module>/reserved.sql; the bus asks here. bus/reserved_domain.h is the same for C.
 
 -- pattern: a regular expression. refuses_replies: no reply becomes a command of the domain, because that needs other rights than sending
--- one.
+-- one. sender: only a session that may call this function sends there; null: every sender does.
 create or replace function pawl.reserved_domains ()
-  returns table (pattern text, commands text, refuses_replies boolean)
+  returns table (pattern text, commands text, refuses_replies boolean, sender text)
   language sql immutable
 as $$
   select * from pawl.process_domains()

@@ -12,7 +12,7 @@
 -- Refuses what cannot be sent when the batch is created, not when its last command ends. NULL is valid: nothing is sent then.
 create or replace function pawl.on_complete_check (p_on_complete jsonb)
   returns void
-  language plpgsql immutable
+  language plpgsql stable
 as $$
 declare
   v_unknown text;
@@ -32,6 +32,7 @@ begin
   end if;
   perform pawl.name_check('on_complete.domain', p_on_complete ->> 'domain', 63);
   perform pawl.name_check('on_complete.type', p_on_complete ->> 'type', 100);
+  perform pawl.send_right_check('on_complete.domain', p_on_complete ->> 'domain');
   begin
     perform pawl.payload_bytes(p_on_complete -> 'payload');
   exception when sqlstate 'QU001' then

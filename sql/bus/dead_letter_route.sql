@@ -19,6 +19,7 @@ begin
   end if;
   if p_domain is not null then
     perform pawl.name_check('domain', p_domain, 63, 'PW003'), pawl.name_check('command_type', p_command_type, 100, 'PW003');
+    perform pawl.send_right_check('domain', p_domain);
   end if;
   if p_type = any (pawl.dead_letter_reserved()) then
     raise exception 'type "%" is reserved: pawl tries its letters again itself', p_type using errcode = 'PW003';

@@ -72,6 +72,26 @@ begin
 end
 $$;
 
+-- Raises unless the session may send to the domain. By its login, because a function may run as its owner.
+create or replace function pawl.send_right_check (p_field text, p_domain text)
+  returns void
+  language plpgsql stable
+as $$
+declare
+  v_commands text;
+begin
+  if p_domain not like '%:%' then -- of no module
+    return;
+  end if;
+  select r.commands into v_commands from pawl.reserved_domains() r
+  where p_domain ~ r.pattern and not has_function_privilege(session_user, r.sender, 'execute');
+  if found then
+    raise exception '% must not name a domain of %, got "%": the login may not send there', p_field, v_commands, left(p_domain, 80)
+      using errcode = '42501';
+  end if;
+end
+$$;
+
 -- Locks the batch of a send, and creates its reply queues. With p_nowait it waits 10 ms for each; is_held: another transaction holds the
 -- batch; busy: the ids of commands whose reply queues another transaction is creating.
 -- p_command_ids: as the caller gave them, p_ids: all of them.
@@ -187,6 +207,7 @@ declare
 begin
   v_count := pawl.send_check(p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to,
                              p_correlation_ids, p_order_keys, p_actor);
+  perform pawl.send_right_check('domain', p_domain);
   if p_actor is not null then
     p_actor := pawl.sender_name(p_actor);
   end if;

@@ -1,10 +1,10 @@
 -- reserved.sql - what processes reserve of the bus: their domains, and responses as targets of replies. sql/app/reserved.sql joins it.
 
 create or replace function pawl.process_domains ()
-  returns table (pattern text, commands text, refuses_replies boolean)
+  returns table (pattern text, commands text, refuses_replies boolean, sender text)
   language sql immutable
 as $$
-  select '^process:', 'processes', true
+  select '^process:', 'processes', true, null
 $$;
 
 -- Is it "response:" and a record as JSON, {"process": number, "step", "item", "undo", "aside"}? The step of that record gets the reply. Only a session that may run

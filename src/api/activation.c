@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/domain.h"
 #include "base/writer.h"
 #include "bus/claim.h"
 #include "bus/settle.h"
@@ -248,6 +249,19 @@ static ErrorCode report_write(Once *once, Response *response, Error *reterr)
                                     reported->reports.arena, reterr);
 }
 
+/* A process sends commands to any domain, as a definition does, but to those that modules reserve only what its key may
+ * send there itself. A child is a start, which the route's scope is for. */
+static ErrorCode sends_check(const Request *request, ProcessReport *const *reports, int count, Error *reterr)
+{
+    for (int i = 0; i < count; i++)
+        if (reports[i]->send_domain && !reports[i]->is_child &&
+            domain_check(request, reports[i]->send_domain, DOMAIN_SEND, reterr) != OK) {
+            error_prefix(reterr, "items[%d].send", i);
+            return ERR_DENIED;
+        }
+    return OK;
+}
+
 ErrorCode api_activation_report(void *context, Request *request, Response *response, Error *reterr)
 {
     Api                    *api      = context;
@@ -260,6 +274,7 @@ ErrorCode api_activation_report(void *context, Request *request, Response *respo
     TRY(queue_read(request, &queue, reterr));
     TRY(api_body_read(request, &activation_report_table, &given, reterr));
     TRY(activation_reports_read(&given, arena, &reports, reterr));
+    TRY(sends_check(request, reports, given.items.count, reterr));
     *reported = (Reported){
         .once    = {.begin = report_begin, .write = report_write},
         .api     = api,

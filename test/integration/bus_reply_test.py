@@ -7,7 +7,7 @@ import threading
 
 from bus_commands import counts, new_id, send, show, work
 from checks import metric, problem, refused
-from pawl_test import Database, Pawl, main, test, wait_until
+from pawl_test import Database, Pawl, main, psql, test, wait_until
 from servers import Session
 
 SEED = 20269
@@ -201,6 +201,53 @@ def the_scope_command_reaches_no_update_of_a_bot():
         for body in (message, {"domain": "telegram:x", "type": "t"}, {"domain": "telegram:42x", "type": "t"}):
             assert pawl.http("POST", "/v1/commands", body, token=token["command"]).status == 201, body
         assert len(pawl.http("POST", "/v1/domains/telegram:x/claim", {"limit": 1}, token=token["command"]).json["items"]) == 1
+
+
+@test
+def a_process_sends_no_update_of_a_bot():
+    """Its key would act as any member of any group. It sends to ordinary domains, as its definition may."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        key = json.loads(pawl.run("key", "create", "shop", "--scopes", "process", "--json").stdout)["token"]
+        assert pawl.http("POST", "/v1/processes", {"type": "forge", "domain": "edge", "state": {}}, token=key).status == 201
+        lease = pawl.http("POST", "/v1/process-domains/edge/claim", {"types": ["forge"]}, token=key).json["items"][0]
+        before = counts(db)
+
+        def report(step, domain):
+            item = {"process_id": lease["process_id"], "lease": lease["lease"], "send": {"step": step, "domain": domain, "type": "update", "payload": {"update_id": 1}}}
+            return pawl.http("POST", "/v1/process-domains/edge/report", {"items": [item]}, token=key)
+        refusal = problem(report("forged", "telegram:42"), 403)["detail"]
+        assert "items[0].send" in refusal and "scope admin" in refusal, refusal
+        assert "scope process" in problem(pawl.http("POST", "/v1/commands", {"domain": "process:edge", "type": "t"},
+                                                    token=json.loads(pawl.run("key", "create", "c", "--scopes", "command", "--json").stdout)["token"]), 403)["detail"]
+        assert counts(db) == before
+        assert report("shipped", "shop").json["items"][0]["verdict"] == "written"
+
+
+@test
+def a_login_that_runs_no_bots_sends_no_update_of_one():
+    """Also not by the end of a batch, as a route of dead letters, or in a function of a role that may."""
+    update = "('telegram:42', 'update')"
+    with Database() as db:
+        sender, runner = f"sender_of_{db.name}", f"runner_of_{db.name}"
+        db.rows(f"create role {sender} login in role pawl_sender; create role {runner} login in role pawl_sender, pawl_monitor; create schema app; "
+                f"create function app.forge () returns uuid language sql security definer as $$ select pawl.send{update} $$; "
+                f"grant usage on schema app to {sender}")
+        try:
+            before = counts(db)
+            url = db.url.replace("postgres@", f"{sender}@", 1)
+            for statement in (f"select pawl.send{update}", "select * from pawl.send('telegram:42', array['update'], array['{}'::jsonb])",
+                              "select * from pawl.batch_new(p_on_complete => '{\"domain\": \"telegram:42\", \"type\": \"update\"}')", "select app.forge()"):
+                try:
+                    psql(url, statement)
+                    raise AssertionError(f"{statement}: not refused")
+                except AssertionError as refused_with:
+                    assert "updates of a bot" in str(refused_with), refused_with
+            assert counts(db) == before
+            psql(url, "select pawl.send('telegram:42:outbox', 'send', '{\"chat_id\": 1, \"text\": \"hello\"}'), pawl.send('telegram:x', 't')")
+            psql(db.url.replace("postgres@", f"{runner}@", 1), f"select pawl.send{update}")
+        finally:
+            db.rows(f"drop owned by {sender}, {runner}; drop role {sender}, {runner}")
 
 
 @test
