@@ -117,7 +117,8 @@ static const char *waits_print(Arena *arena, const ProcessWrite *write)
         writer_text(&writer, "name", wait->of.of.step);
         if (wait->of.kind == RESPONSE_REPLY)
             record_write_place(&writer, &wait->of.of);
-        writer_text(&writer, "to_step", wait->to.step);
+        if (wait->to.step)
+            writer_text(&writer, "to_step", wait->to.step);
         if (wait->to.depth > 0)
             record_write_items(&writer, "to_item", &wait->to);
         writer_i64(&writer, "count", wait->count);

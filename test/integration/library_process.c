@@ -402,20 +402,29 @@ static PawlFlow ending(PawlRun *run)
     return PAWL_FLOW_NEXT;
 }
 
+static PawlOutcome fails(PawlJob *job, void *context)
+{
+    (void)context;
+    pawl_job_error(job, "no");
+    return PAWL_JOB_FAIL;
+}
+
 /* A race, with a timeout if its variant says so, and a wait for one of its names. */
 static PawlFlow decides(PawlRun *run)
 {
-    const char *any[] = {"approved", "rejected", NULL}, *came, *first, *second;
-    PawlWait    race  = {.name         = "decision",
-                         .any          = any,
-                         .ret_response = &came,
-                         .timeout_ms   = is("decides-briefly") ? 1 : 0};
+    const char *any[] = {"approved", "rejected", NULL}, *came, *first, *second = NULL;
+    PawlWait    race = {.name = "decision", .any = any, .ret_response = &came};
     char        result[256];
 
+    race.timeout_ms = is("decides-briefly") ? 1 : is("decides-moment") ? 30 : 0;
     PAWL_FLOW(pawl_run_wait(run, &race, &first));
     point();
-    PAWL_FLOW(pawl_run_wait(run, &(PawlWait){.name = "confirmed", .response = "approved"}, &second));
-    snprintf(result, sizeof result, "[\"%s\", %s, %s]", came ? came : "", first ? first : "null", second);
+    if (!is("decides-moment"))
+        PAWL_FLOW(pawl_run_wait(run, &(PawlWait){.name = "confirmed", .response = "approved"}, &second));
+    if (is("decides-fails"))
+        PAWL_FLOW(pawl_run_step(run, &(PawlStep){.name = "last", .body = fails}, NULL));
+    snprintf(result, sizeof result, "[\"%s\", %s, %s]", came ? came : "", first ? first : "null",
+             second ? second : "null");
     pawl_run_result(run, result);
     return PAWL_FLOW_NEXT;
 }

@@ -18,24 +18,42 @@ from servers import Session
 PROGRAM = os.path.join(setting("PAWL_BUILD"), "test", "integration", "library_process")
 
 
+TIMEOUTS_MS = {"briefly": 1, "moment": 30}
+
+
 def decides(run):
-    came = run.wait_any(["approved", "rejected"], timeout=0.001 if run.type == "briefly" else None, step="decision")
-    return [*(came or ("", None)), run.wait("approved", step="confirmed")]
+    came = run.wait_any(["approved", "rejected"], timeout=TIMEOUTS_MS[run.type] / 1000 if run.type in TIMEOUTS_MS else None, step="decision") or ("", None)
+    if run.type == "moment":
+        return [*came, None]
+    confirmed = run.wait("approved", step="confirmed")
+    if run.type == "fails":
+        run.step("last", fail, attempts=1)
+    return [*came, confirmed]
+
+
+def fail(_):
+    raise RuntimeError("no")
 
 
 def definition(kind):
-    timeout = {"timeout": "1ms", "on_timeout": "continue"} if kind == "briefly" else {}
-    return {"type": kind, "domain": "file", "result": ["{{steps.decision.response?}}", "{{steps.decision.payload?}}", "{{steps.confirmed}}"], "steps": [
-        {"name": "decision", "wait": {"any": ["approved", "rejected"]}, **timeout},
-        {"name": "confirmed", "wait": {"response": "approved"}}]}
+    timeout = {"timeout": f"{TIMEOUTS_MS[kind]}ms", "on_timeout": "continue"} if kind in TIMEOUTS_MS else {}
+    steps = [{"name": "decision", "wait": {"any": ["approved", "rejected"]}, **timeout}]
+    if kind != "moment":
+        steps.append({"name": "confirmed", "wait": {"response": "approved"}})
+    if kind == "fails":
+        steps.append({"name": "last", "exec": "false", "retry": {"attempts": 1}})
+    return {"type": kind, "domain": "file", "steps": steps, "result": [
+        "{{steps.decision.response?}}", "{{steps.decision.payload?}}", "{{steps.confirmed}}" if kind != "moment" else None]}
 
 
 class Front:
     """One front end and a process of it."""
 
-    def __init__(self, db, pawl, domain, kind, folder):
-        self.db, self.pawl, self.domain, self.kind, self.folder = db, pawl, domain, kind, folder
-        self.id, self.python = str(uuid.uuid4()), None
+    def __init__(self, db, pawl, domain, variant, folder):
+        self.db, self.pawl, self.domain, self.variant, self.folder = db, pawl, domain, variant, folder
+        kind = self.kind = "c" if domain == "c" else variant  # the type of C's is its domain
+        self.id, self.ended = str(uuid.uuid4()), threading.Event()
+        self.python = None
         if domain == "file":
             define(pawl, definition(kind))
         db.rows(f"select pawl.start('{kind}', '{{}}', '{self.id}', '{domain}')")
@@ -43,20 +61,25 @@ class Front:
     def run(self):
         """Its worker begins."""
         if self.domain == "c":
-            variant = "decides-briefly" if self.kind == "briefly" else "decides-"
-            self.start([PROGRAM, self.db.url, "run", "c", variant, self.kind])
+            self.start([PROGRAM, self.db.url, "run", "c", f"decides-{self.variant}"])
         elif self.domain == "python":
             worker = module_worker(self.pawl, "python", {self.kind: decides})
-            self.python = threading.Thread(target=self.turns, args=(worker,), daemon=True)
+            worker.wait = 1.0
+            self.python = threading.Thread(target=self.turns, args=(worker,))
             self.python.start()
         return self
+
+    def end(self):
+        self.ended.set()
+        if self.python:
+            self.python.join()
 
     def start(self, command):
         environment = {**os.environ, "EFFECTS": os.path.join(self.folder, "effects"), "LEASE_MS": "60000"}
         self.pawl.processes.append(Process(command, env=environment))
 
     def turns(self, worker):
-        while self.show()["status"] not in ("COMPLETED", "FAILED", "WAITING_FOR_TSQ"):
+        while not self.ended.is_set():
             worker.turn()
 
     def show(self):
@@ -76,11 +99,11 @@ class Front:
 
     def taken(self):
         return self.db.rows(f"select s.step, s.verdict, s.response, s.taken from pawl.process_step s join pawl.command c on c.id = s.id "
-                            f"where c.command_id = '{self.id}' and s.kind = 'step' order by s.number")
+                            f"where c.command_id = '{self.id}' and s.kind = 'step' and s.aside = 0 order by s.number")
 
 
 class Fronts:
-    """A pod, and a process of each front end. The type of C's is the domain's."""
+    """A pod, and a process of each front end."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -90,9 +113,12 @@ class Fronts:
         self.db = Database().__enter__()
         self.pawl = Pawl(self.db).__enter__()
         self.pawl.serve()
-        return [Front(self.db, self.pawl, domain, "c" if domain == "c" else self.kind, self.folder.name) for domain in ("file", "c", "python")]
+        self.fronts = [Front(self.db, self.pawl, domain, self.kind, self.folder.name) for domain in ("file", "c", "python")]
+        return self.fronts
 
     def __exit__(self, *error):
+        for front in self.fronts:
+            front.end()
         self.pawl.__exit__(*error)
         self.db.__exit__(*error)
         self.folder.cleanup()
@@ -126,8 +152,6 @@ def a_race_that_waits_is_resumed_by_either():
 def a_late_answer_that_names_its_wait_is_not_taken_by_the_next_one():
     with Fronts("briefly") as fronts:
         for front in fronts:
-            if front.domain == "c":
-                front.kind = "briefly"
             front.run().wait_in("confirmed")
             assert front.signal("approved", {"late": 1}, "1", "decision") == "LATE", front.domain
             assert front.signal("approved", {"late": 1}, "1", "decision") == "REPEATED"
@@ -160,12 +184,14 @@ def an_answer_names_an_item_of_an_each_and_a_text_that_is_no_step_is_refused():
             {"name": "all", "each": "{{state.list}}", "concurrency": 3, "steps": [{"name": "said", "wait": {"response": "said"}}]}]})
         process = str(uuid.uuid4())
         db.rows(f"""select pawl.start('items', '{{"list": [0, 1, 2]}}', '{process}', 'file')""")
+        met = "select count(*) from pawl.process_step s join pawl.process p on p.id = s.id where s.step = 'said' and s.kind = 'step' and p.wait is not null"
         wait_status(pawl, process, "WAITING_FOR_ASYNC")
-        answer = [pawl.run("process", "signal", process, "said", str(n), "--step", f"said[{n}]") for n in (2, 0)]
-        assert [a.stdout for a in answer] == [f"{process} RESUMED\n"] * 2, answer
+        for count, n in ((1, 2), (2, 0)):
+            said = pawl.run("process", "signal", process, "said", str(n), "--step", f"said[{n}]")
+            assert said.stdout == f"{process} RESUMED\n", said
+            wait_until(lambda: db.value(met) == str(count), what=f"{count} are met, and it waits again")
         verdicts = f"""select verdict from pawl.process_signal(array_fill('{process}'::uuid, array[3]), '{{said,said,said}}', '{{7,8,1}}', '{{a,b,c}}',
                        p_steps => '{{"said[2]","said[3]","said[1]"}}')"""
-        wait_until(lambda: db.value("select count(*) from pawl.process_step where step = 'said' and kind = 'step'") == "2", what="two are met")
         said = db.rows(verdicts)
         assert said == ["LATE", "STORED", "RESUMED"], said
         assert wait_status(pawl, process, "COMPLETED")["result"] == [0, 1, 2]
@@ -190,20 +216,36 @@ def a_step_that_does_not_wait_for_it_is_unexpected():
 
 @test
 def of_a_response_and_a_timeout_at_the_same_moment_one_is_recorded():
-    with Database() as db, Pawl(db) as pawl, Session(db.url) as session:
-        pawl.serve()
-        define(pawl, {"type": "moment", "domain": "file", "result": "{{steps.w}}", "steps": [
-            {"name": "w", "wait": {"any": ["a", "b"]}, "timeout": "30ms", "on_timeout": "continue"}]})
-        ids = [str(uuid.uuid4()) for _ in range(20)]
-        for n, process in enumerate(ids):
-            session.do(f"select pawl.start('moment', '{{}}', '{process}', 'file')")
-            session.do(f"select pawl.signal('{ids[n // 2]}', '{'ab'[n % 2]}', '{n}', '{n}')")
-        for process in ids:
-            wait_status(pawl, process, "COMPLETED")
-        rows = db.rows("select count(*) filter (where s.kind = 'step'), count(*) filter (where s.verdict = 'timed_out') = count(*) filter (where o.result = 'null'), "
-                       "count(*) filter (where (s.response is null) <> (s.taken is null)) from pawl.process_step s join pawl.outcome o on o.id = s.id "
-                       "where s.step = 'w' and s.kind = 'step'")
-        assert rows == ["20|t|0"], rows
+    with Fronts("moment") as fronts:
+        for front in fronts:
+            front.run()
+            with Session(front.db.url) as session:
+                ids = [str(uuid.uuid4()) for _ in range(20)]
+                for n, process in enumerate(ids):
+                    session.do(f"select pawl.start('{front.kind}', '{{}}', '{process}', '{front.domain}')")
+                    session.do(f"select pawl.signal('{ids[n // 2]}', '{['approved', 'rejected'][n % 2]}', '{n}', '{n}')")
+                for process in ids:
+                    wait_status(front.pawl, process, "COMPLETED")
+            rows = front.db.rows(
+                "select count(*), count(*) filter (where s.verdict = 'timed_out') = count(*) filter (where o.result -> 1 = 'null'), "
+                "count(*) filter (where (s.verdict = 'timed_out') <> (s.response is null) or (s.response is null) <> (s.taken is null)) "
+                "from pawl.process_step s join pawl.outcome o on o.id = s.id join pawl.command c on c.id = s.id "
+                f"where s.step = 'decision' and s.kind = 'step' and c.command_id = any ('{{{','.join(ids)}}}')")
+            assert rows == ["20|t|0"], (front.domain, rows)
+
+
+@test
+def a_retry_from_a_race_takes_what_it_had_taken():
+    with Fronts("fails") as fronts:
+        for front in fronts:
+            for n, name in enumerate(("approved", "rejected", "approved")):
+                front.signal(name, n, str(n))
+            front.run()
+            for step in (None, "decision", "decision"):
+                assert not step or front.pawl.run("process", "retry", front.id, "--from", step).code == 0
+                wait_until(lambda: len([row for row in front.taken() if row.startswith("last|")]) == 1 and front.show()["status"] == "WAITING_FOR_TSQ",
+                           what=f"{front.domain} has failed again")
+                assert front.taken()[:2] == ["decision|done|approved|{[0,1)}", "confirmed|done|approved|{[1,2)}"], (front.domain, front.taken())
 
 
 @test
