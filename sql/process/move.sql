@@ -50,7 +50,8 @@ begin
       cross join lateral (
         select d.depth from pawl.process_definition_step d where d.definition_id = p_definition_id and d.name = o.parent limit 1) u
       left join lateral (
-        select true as is_known from pawl.process_step s where s.id = p_id and s.step = o.parent and s.aside = 0 limit 1) k on true
+        select true as is_known from pawl.process_step s
+        where s.id = p_id and s.step = o.parent and cardinality(s.item) = u.depth and s.aside = 0 limit 1) k on true
       where k.is_known is null
     )
     select a.name, a.item, a.is_done, a.is_true, a.acted, a.is_sent, a.is_undo_sent, a.used from around a;

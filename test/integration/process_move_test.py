@@ -171,6 +171,26 @@ def a_version_in_which_records_mean_something_else_is_refused_with_the_first_ste
 
 
 @test
+def a_repeat_in_a_later_round_keeps_its_place():
+    """The decisions after rounds are no record that it has ended."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        more, again = named("more", set={"m": 1}), named("again", repeat=[named("ask", wait={"response": "say"})], until="state.done")
+        define(pawl, RESERVE, again, SHIP)
+        number = db.value(f"select pawl.process_number('{start(pawl)}')")
+        for step, item in (("reserve", "{}"), ("ask", "{0}"), ("again", "{0}")):
+            record(db, number, step, item)
+        record(db, number, "ask", "{1}", "begin")
+
+        def differs(*steps):
+            return differs_from(pawl, db, number, [RESERVE, again, SHIP], steps)
+
+        assert not differs(RESERVE, again, more)
+        assert differs(RESERVE, more, again, SHIP) == 'step "again" comes after "more", which has not run'
+        assert differs(again, RESERVE, SHIP) == 'step "again" comes before "reserve"'
+
+
+@test
 def a_version_without_the_compensation_of_what_was_done_is_refused():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve("--role", "api")
