@@ -1,5 +1,6 @@
 /*
- * activation.c - processes run by workers in any language: claim activations with their history, report what became of them, extend leases.
+ * activation.c - processes run by workers in any language: claim activations with their history, report what became of them, extend leases, report how far
+ * steps are.
  */
 #include <string.h>
 
@@ -302,4 +303,16 @@ ErrorCode api_activation_extend(void *context, Request *request, Response *respo
     return api_extend_submit(context, request, response, queue, &given,
                              given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT, activation_leases_write,
                              reterr);
+}
+
+/* ---- progress ---- */
+
+ErrorCode api_activation_progress(void *context, Request *request, Response *response, Error *reterr)
+{
+    ProgressRequest given;
+    const char     *queue;
+
+    TRY(queue_read(request, &queue, reterr));
+    TRY(api_body_read(request, &activation_progress_table, &given, reterr));
+    return api_progress_submit(context, request, response, queue, &given, activation_progress_write, reterr);
 }

@@ -57,7 +57,7 @@ RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete
 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
 RouteHandler api_policy_show, api_policy_set, api_policy_reset;
-RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend;
+RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend, api_progress;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
 /* The same, but a repeat under one Idempotency-Key gets the stored bytes. */
@@ -77,7 +77,7 @@ RouteHandler api_process_define, api_process_versions, api_process_start, api_pr
     api_process_list, api_process_signal;
 RouteHandler api_process_retry, api_process_cancel, api_process_complete;
 RouteHandler api_process_move, api_process_move_once;
-RouteHandler api_activation_claim, api_activation_report, api_activation_extend;
+RouteHandler api_activation_claim, api_activation_report, api_activation_extend, api_activation_progress;
 RouteHandler api_process_retry_once, api_process_cancel_once, api_process_complete_once;
 
 RouteHandler api_wallet_open, api_wallet_show, api_owner_wallets, api_entry_list, api_statement;
@@ -151,6 +151,11 @@ ClaimWait *api_claim_wait(Request *request, const char *domain, const ClaimReque
 typedef void         ExtendedWrite(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count);
 must_check ErrorCode api_extend_submit(Api *api, Request *request, Response *response, const char *domain,
                                        const ExtendRequest *given, double lease_s, ExtendedWrite *write, Error *reterr);
+
+/* Suspend a request that reports progress of commands of the domain; write writes its response. */
+typedef void         ProgressWrite(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count);
+must_check ErrorCode api_progress_submit(Api *api, Request *request, Response *response, const char *domain,
+                                         const ProgressRequest *given, ProgressWrite *write, Error *reterr);
 
 /* ---- answer.c: an operation that no thread waits for, and the header Idempotency-Key ---- */
 

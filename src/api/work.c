@@ -1,5 +1,5 @@
 /*
- * work.c - workers in any language: claim with a long poll, settle, extend.
+ * work.c - workers in any language: claim with a long poll, settle, extend, report progress.
  */
 #include "api/api.h"
 #include "api/domain.h"
@@ -186,4 +186,74 @@ ErrorCode api_extend(void *context, Request *request, Response *response, Error 
     TRY(domain_check(request, domain, DOMAIN_WORK, reterr));
     TRY(api_body_read(request, &extend_table, &given, reterr));
     return api_extend_submit(context, request, response, domain, &given, given.lease_s, extended_write, reterr);
+}
+
+/* ---- progress ---- */
+
+typedef struct {
+    Once               once; /* first, as above */
+    Api               *api;
+    const ProgressRow *rows;
+    ProgressCall       call;
+    ProgressWrite     *write;
+} Progressing;
+
+static void progress_submit_begin(Once *once)
+{
+    Progressing *progressing = (Progressing *)once;
+
+    leases_progress(progressing->api->leases, &progressing->call);
+}
+
+static ErrorCode progress_submit_end(Once *once, Response *response, Error *reterr)
+{
+    const Progressing  *progressing = (const Progressing *)once;
+    const ProgressCall *call        = &progressing->call;
+    Writer              writer;
+
+    if (call->code != OK) {
+        *reterr = call->error;
+        return call->code;
+    }
+    writer_open(&writer, &response->body);
+    progressing->write(&writer, progressing->rows, call->items, call->count);
+    return OK;
+}
+
+ErrorCode api_progress_submit(Api *api, Request *request, Response *response, const char *domain,
+                              const ProgressRequest *given, ProgressWrite *write, Error *reterr)
+{
+    Arena             *arena       = request_arena(request);
+    Progressing       *progressing = arena_array(arena, Progressing, 1);
+    const ProgressRow *rows        = given->items.items;
+    const char       **ids         = arena_array(arena, const char *, given->items.count);
+    ProgressItem      *items;
+
+    TRY(progress_items_read(given, arena, &items, reterr));
+    for (int i = 0; i < given->items.count; i++)
+        ids[i] = rows[i].command_id;
+    *progressing = (Progressing){
+        .once  = {.begin = progress_submit_begin, .write = progress_submit_end},
+        .api   = api,
+        .rows  = rows,
+        .write = write,
+        .call  = {.domain   = domain,
+                  .ids      = ids,
+                  .items    = items,
+                  .count    = given->items.count,
+                  .deadline = request_deadline(request),
+                  .on_done  = api_once_done,
+                  .context  = &progressing->once}
+    };
+    return api_once_submit(api, request, response, &progressing->once, reterr);
+}
+
+ErrorCode api_progress(void *context, Request *request, Response *response, Error *reterr)
+{
+    const char     *domain = request_capture(request, "domain");
+    ProgressRequest given;
+
+    TRY(domain_check(request, domain, DOMAIN_WORK, reterr));
+    TRY(api_body_read(request, &progress_table, &given, reterr));
+    return api_progress_submit(context, request, response, domain, &given, progress_items_write, reterr);
 }

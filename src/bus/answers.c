@@ -8,6 +8,7 @@
 #include "bus/command.h"
 #include "bus/dead_letter.h"
 #include "bus/policy.h"
+#include "bus/progress.h"
 #include "bus/settle.h"
 
 #include "base/answer_field.h"
@@ -103,6 +104,13 @@ static const AnswerField extended_item_fields[] = {
 static TABLE(extended_item, "ExtendedLease");
 static const AnswerField extended_fields[] = {ROWS("items", extended_item)};
 TABLE(extended, "Extended");
+
+static const AnswerField progress_written_item_fields[] = {
+    UUID("command_id"), BOOL("reported"),
+    TEXT("verdict", .words = progress_verdicts, .help = "lost: the lease has ended, stop working on it; busy: report it again")};
+static TABLE(progress_written_item, "ReportedProgress");
+static const AnswerField progress_written_fields[] = {ROWS("items", progress_written_item)};
+TABLE(progress_written, "ProgressReported");
 
 /* ---- dead letters ---- */
 

@@ -1,5 +1,5 @@
 /*
- * leases.c - three combiners, whose items are calls: settles, settles that are tried again, extensions.
+ * leases.c - four combiners, whose items are calls: settles, settles that are tried again, extensions, progress.
  */
 #include "bus/leases.h"
 
@@ -16,7 +16,7 @@
 struct Leases {
     Pool       *pool;
     const Wake *wake;
-    Combiner   *settles, *retries, *extends;
+    Combiner   *settles, *retries, *extends, *progress;
 };
 
 /* ---- settles ---- */
@@ -229,6 +229,59 @@ void leases_extend(Leases *leases, ExtendCall *call)
     combiner_submit(leases->extends, call, call->deadline, extend_call_done);
 }
 
+/* ---- progress ---- */
+
+static size_t progress_call_weight(const void *call)
+{
+    return (size_t)((const ProgressCall *)call)->count;
+}
+
+static ErrorCode progress_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+{
+    Leases                   *leases = context;
+    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
+    ProgressCall            **calls  = (ProgressCall **)items;
+    const char              **domains, **ids;
+    int64_t                  *numbers;
+    ProgressItem             *all;
+    int                       total = 0, at = 0;
+
+    for (int i = 0; i < count; i++)
+        total += calls[i]->count;
+    domains = arena_array(arena, const char *, total);
+    ids     = arena_array(arena, const char *, total);
+    all     = arena_array(arena, ProgressItem, total);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < calls[i]->count; k++, at++) {
+            domains[at] = calls[i]->domain;
+            ids[at]     = calls[i]->ids[k];
+            all[at]     = calls[i]->items[k];
+        }
+    TRY(command_numbers_in(leases->pool, deadline, /* urgent= */ true, arena, domains, ids, total, &numbers, reterr));
+    for (int i = 0; i < total; i++)
+        all[i].id = numbers[i];
+    TRY(progress_report(leases->pool, deadline, arena, all, total, reterr));
+    at = 0;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < calls[i]->count; k++)
+            calls[i]->items[k] = all[at++];
+    return OK;
+}
+
+static void progress_call_done(void *context, const Error *error)
+{
+    ProgressCall *call = context;
+
+    call->code  = error->code;
+    call->error = *error;
+    call->on_done(call->context);
+}
+
+void leases_progress(Leases *leases, ProgressCall *call)
+{
+    combiner_submit(leases->progress, call, call->deadline, progress_call_done);
+}
+
 /* ---- life ---- */
 
 Leases *leases_new(Pool *pool, const Wake *wake)
@@ -238,25 +291,31 @@ Leases *leases_new(Pool *pool, const Wake *wake)
     int        share;
 
     pool_status(pool, &status);
-    share           = combiner_share(status.size_max, 4);
-    leases->pool    = pool;
-    leases->wake    = wake;
-    leases->settles = combiner_new(&(CombinerOptions){.run        = settles_run,
-                                                      .context    = leases,
-                                                      .slots_max  = share,
-                                                      .weigh      = settle_call_weight,
-                                                      .weight_max = SETTLE_CALL_WEIGHT_MAX});
-    leases->retries = combiner_new(&(CombinerOptions){.run        = retries_run,
-                                                      .context    = leases,
-                                                      .slots      = 1,
-                                                      .slots_max  = 1,
-                                                      .weigh      = settle_call_weight,
-                                                      .weight_max = SETTLE_CALL_WEIGHT_MAX});
-    leases->extends = combiner_new(&(CombinerOptions){.run        = extends_run,
-                                                      .context    = leases,
-                                                      .slots_max  = share,
-                                                      .weigh      = extend_call_weight,
-                                                      .weight_max = SETTLE_MAX});
+    share            = combiner_share(status.size_max, 4);
+    leases->pool     = pool;
+    leases->wake     = wake;
+    leases->settles  = combiner_new(&(CombinerOptions){.run        = settles_run,
+                                                       .context    = leases,
+                                                       .slots_max  = share,
+                                                       .weigh      = settle_call_weight,
+                                                       .weight_max = SETTLE_CALL_WEIGHT_MAX});
+    leases->retries  = combiner_new(&(CombinerOptions){.run        = retries_run,
+                                                       .context    = leases,
+                                                       .slots      = 1,
+                                                       .slots_max  = 1,
+                                                       .weigh      = settle_call_weight,
+                                                       .weight_max = SETTLE_CALL_WEIGHT_MAX});
+    leases->extends  = combiner_new(&(CombinerOptions){.run        = extends_run,
+                                                       .context    = leases,
+                                                       .slots_max  = share,
+                                                       .weigh      = extend_call_weight,
+                                                       .weight_max = SETTLE_MAX});
+    leases->progress = combiner_new(&(CombinerOptions){.run        = progress_run,
+                                                       .context    = leases,
+                                                       .slots      = 1,
+                                                       .slots_max  = 1,
+                                                       .weigh      = progress_call_weight,
+                                                       .weight_max = SETTLE_MAX});
     return leases;
 }
 
@@ -265,5 +324,6 @@ void leases_free(Leases *leases)
     combiner_free(leases->retries);
     combiner_free(leases->settles);
     combiner_free(leases->extends);
+    combiner_free(leases->progress);
     free(leases);
 }

@@ -1,17 +1,18 @@
 /*
- * leases.h - settles and extensions of workers that name commands by domain and id, such as those over HTTP: no thread waits for one, and
+ * leases.h - settles, extensions and progress of workers that name commands by domain and id, such as those over HTTP: no thread waits for one, and
  * concurrent calls share statements.
  *
  * Invariants
  *   1. An item that cannot be settled affects no other item and no other call.
  *   2. An item whose lease another transaction has locked is tried again for a second, apart from the other calls; then it is busy.
- *   3. Extensions are apart from settles, and may use the connection that the pool keeps for heartbeats.
+ *   3. Extensions and progress are apart from settles, and may use the connection that the pool keeps for heartbeats.
  * Threads: any. on_done is called exactly once, on another thread or in the submitting call, without a lock held; it must not block.
  * Ownership: calls, their items and ids are borrowed until then.
  */
 #ifndef BUS_LEASES_H
 #define BUS_LEASES_H
 
+#include "bus/progress.h"
 #include "bus/settle.h"
 
 typedef struct Leases Leases;
@@ -48,6 +49,19 @@ typedef struct {
     Error     error;
 } ExtendCall;
 
+typedef struct {
+    const char        *domain;
+    const char *const *ids;   /* of the commands */
+    ProgressItem      *items; /* id and verdict are filled */
+    int                count;
+    Deadline           deadline;
+    void (*on_done)(void *context);
+    void *context;
+    /* OK, or why nothing was written. */
+    ErrorCode code;
+    Error     error;
+} ProgressCall;
+
 /* wake: called with the domains in which settles queued commands; borrowed. */
 Leases *leases_new(Pool *pool, const Wake *wake);
 void    leases_free(Leases *leases);
@@ -55,5 +69,6 @@ SCOPED(Leases, leases_free)
 /* open: an array of count elements. */
 void leases_settle(Leases *leases, SettleCall *call, SettleItem **open);
 void leases_extend(Leases *leases, ExtendCall *call);
+void leases_progress(Leases *leases, ProgressCall *call);
 
 #endif

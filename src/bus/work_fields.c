@@ -136,3 +136,57 @@ void extended_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *v
     writer_end(writer);
     writer_end(writer);
 }
+
+/* ---- progress ---- */
+
+static const Field progress_row_fields[] = {
+    {"command_id", FIELD_UUID, offsetof(ProgressRow, command_id), .required = true},
+    {"lease", FIELD_I64, offsetof(ProgressRow, lease), .required = true, .min = 1, .max = INT64_MAX,
+     .help = "the token that the claim gave"},
+    {"percent", FIELD_I64, offsetof(ProgressRow, percent), .max = 100, .is_set = offsetof(ProgressRow, has_percent),
+     .help = "0 to 100; absent: not given"},
+    {"text", FIELD_TEXT, offsetof(ProgressRow, text), .help = "1 to 200 characters; absent: not given"},
+};
+static const FieldTable progress_row_table = {"progress report", progress_row_fields, COUNT(progress_row_fields),
+                                              sizeof(ProgressRow)};
+static const Field      progress_fields[]  = {
+    {"items", FIELD_ROWS, offsetof(ProgressRequest, items), .required = true, .min = 1, .max = WORK_ITEMS_MAX,
+     .rows = &progress_row_table},
+};
+const FieldTable progress_table = {"progress", progress_fields, COUNT(progress_fields), sizeof(ProgressRequest)};
+
+ErrorCode progress_items_read(const ProgressRequest *request, Arena *arena, ProgressItem **ret_items, Error *reterr)
+{
+    const ProgressRow *rows  = request->items.items;
+    ProgressItem      *items = arena_array(arena, ProgressItem, request->items.count);
+
+    for (int i = 0; i < request->items.count; i++) {
+        items[i] = (ProgressItem){
+            .token    = rows[i].lease,
+            .progress = {.percent = rows[i].has_percent ? (int)rows[i].percent : PROGRESS_NONE,
+                         .text    = rows[i].text,
+                         .step    = rows[i].step}
+        };
+        if (progress_check(&items[i].progress, reterr) != OK) {
+            error_prefix(reterr, "items[%d]", i);
+            return ERR_INVALID;
+        }
+    }
+    *ret_items = items;
+    return OK;
+}
+
+void progress_items_write(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count)
+{
+    writer_object(writer, NULL);
+    writer_array(writer, "items");
+    for (int i = 0; i < count; i++) {
+        writer_object(writer, NULL);
+        writer_text(writer, "command_id", rows[i].command_id);
+        writer_bool(writer, "reported", items[i].verdict == PROGRESS_REPORTED);
+        writer_text(writer, "verdict", progress_verdicts[items[i].verdict]);
+        writer_end(writer);
+    }
+    writer_end(writer);
+    writer_end(writer);
+}

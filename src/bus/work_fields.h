@@ -1,5 +1,5 @@
 /*
- * work_fields.h - claims, settlements and extensions as JSON: the fields of each request, and the verdicts.
+ * work_fields.h - claims, settlements, extensions and progress as JSON: the fields of each request, and the verdicts.
  *
  * HTTP bodies and OpenAPI are made from the tables.
  * Threads: any; the tables are constant. Ownership: texts of a request live in the reader's arena.
@@ -10,6 +10,7 @@
 #include "base/reader.h"
 #include "base/writer.h"
 #include "bus/claim.h"
+#include "bus/progress.h"
 #include "bus/settle.h"
 
 #define WORK_ITEMS_MAX        8000 /* settlements or extensions in one request */
@@ -46,9 +47,23 @@ typedef struct {
 } ExtendRequest;
 extern const FieldTable extend_table;
 
+typedef struct {
+    const char *command_id, *text, *step;
+    int64_t     lease, percent;
+    bool        has_percent;
+} ProgressRow;
+typedef struct {
+    ReaderArray items; /* of ProgressRow */
+} ProgressRequest;
+extern const FieldTable progress_table;
+/* Checked, without the numbers of the commands. ERR_INVALID names the item and the field. */
+must_check ErrorCode progress_items_read(const ProgressRequest *request, Arena *arena, ProgressItem **ret_items,
+                                         Error *reterr);
+
 /* {"items": [...]}, a member for each row. */
 void claimed_write(Writer *writer, const ClaimedCommand *list, int count);
 void settled_write(Writer *writer, const SettleRow *rows, SettleItem *const *items, int count);
 void extended_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count);
+void progress_items_write(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count);
 
 #endif

@@ -108,6 +108,7 @@ ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const Lo
         writer_i64(writer, "lease", list[i].token);
         writer_raw(writer, "input", found[i]->input ? found[i]->input : list[i].payload);
         writer_i64(writer, "attempt", list[i].attempt);
+        writer_raw(writer, "progress", list[i].progress);
         history_write(writer, found[i]);
         TRY(steps_write(writer, found[i]->steps, arena, reterr));
         writer_end(writer);
@@ -500,6 +501,41 @@ void activation_leases_write(Writer *writer, const ExtendRow *rows, const LeaseV
         writer_object(writer, NULL);
         writer_text(writer, "process_id", rows[i].command_id);
         writer_text(writer, "verdict", lease_verdicts[verdicts[i]]);
+        writer_end(writer);
+    }
+    writer_end(writer);
+    writer_end(writer);
+}
+
+/* ---- progress ---- */
+
+static const Field progress_row_fields[] = {
+    {"process_id", FIELD_UUID, offsetof(ProgressRow, command_id), .required = true},
+    {"lease", FIELD_I64, offsetof(ProgressRow, lease), .required = true, .min = 1, .max = INT64_MAX,
+     .help = "the token that the claim gave"},
+    {"step", FIELD_TEXT, offsetof(ProgressRow, step), .required = true, .min = 1, .length_max = 200,
+     .help = "that reports it"},
+    {"percent", FIELD_I64, offsetof(ProgressRow, percent), .max = 100, .is_set = offsetof(ProgressRow, has_percent),
+     .help = "0 to 100; absent: not given"},
+    {"text", FIELD_TEXT, offsetof(ProgressRow, text), .help = "1 to 200 characters; absent: not given"},
+};
+static const FieldTable progress_row_table = {"step progress", progress_row_fields, COUNT(progress_row_fields),
+                                              sizeof(ProgressRow)};
+static const Field      progress_fields[]  = {
+    {"items", FIELD_ROWS, offsetof(ProgressRequest, items), .required = true, .min = 1, .max = ACTIVATION_ITEMS_MAX,
+     .rows = &progress_row_table},
+};
+const FieldTable activation_progress_table = {"activation progress", progress_fields, COUNT(progress_fields),
+                                              sizeof(ProgressRequest)};
+
+void activation_progress_write(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count)
+{
+    writer_object(writer, NULL);
+    writer_array(writer, "items");
+    for (int i = 0; i < count; i++) {
+        writer_object(writer, NULL);
+        writer_text(writer, "process_id", rows[i].command_id);
+        writer_text(writer, "verdict", progress_verdicts[items[i].verdict]);
         writer_end(writer);
     }
     writer_end(writer);

@@ -1,5 +1,5 @@
 /*
- * activation_fields.h - activations as JSON, for workers in any language: the fields of claims, reports and extensions, and the verdicts.
+ * activation_fields.h - activations as JSON, for workers in any language: the fields of claims, reports, extensions and progress, and the verdicts.
  *
  * HTTP bodies and OpenAPI are made from the tables.
  * Threads: any; the tables are constant. Ownership: what is read lives in the reader's arena.
@@ -28,7 +28,8 @@ extern const FieldTable activation_report_table;
 must_check ErrorCode activation_reports_read(const ActivationReportRequest *request, Arena *arena,
                                              ProcessReport ***ret_list, Error *reterr);
 
-extern const FieldTable activation_extend_table; /* of ExtendRequest; lease_s 0: absent */
+extern const FieldTable activation_extend_table;   /* of ExtendRequest; lease_s 0: absent */
+extern const FieldTable activation_progress_table; /* of ProgressRequest */
 
 /* {"items": [...]}, a member for each. found: the history of each. */
 must_check ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const LoadedProcess *const *found,
@@ -36,5 +37,6 @@ must_check ErrorCode activations_write(Writer *writer, const ClaimedCommand *lis
 must_check ErrorCode activation_reports_write(Writer *writer, ProcessReport *const *list, int count, Arena *arena,
                                               Error *reterr);
 void activation_leases_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count);
+void activation_progress_write(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count);
 
 #endif

@@ -4,6 +4,7 @@
 #include "process/answers.h"
 
 #include "bus/answers.h"
+#include "bus/progress.h"
 #include "process/process.h"
 #include "process/record.h"
 
@@ -111,7 +112,8 @@ static TABLE(history_step, "HistoryStep");
 static const AnswerField activation_fields[] = {
     UUID("process_id"), TEXT("type"), I64("lease", .help = "the fencing token, a random integer below 2^53: report and extend need it"),
     JSON("input", .help = "the state that the process was started with, or has continued with"),
-    I64("attempt", .help = "workers that had this activation and died, plus one"), HISTORY(false)};
+    I64("attempt", .help = "workers that had this activation and died, plus one"),
+    JSON("progress", .nullable = true, .help = "what a step has reported last, as GET /v1/processes/{id} shows it; null: nothing"), HISTORY(false)};
 static TABLE(activation, "Activation");
 static const AnswerField activations_fields[] = {ROWS("items", activation)};
 TABLE(activations, "Activations");
@@ -129,4 +131,9 @@ static const AnswerField activation_extended_fields[] = {UUID("process_id"), TEX
 static TABLE(activation_extended, "ExtendedActivation");
 static const AnswerField activations_extended_fields[] = {ROWS("items", activation_extended)};
 TABLE(activations_extended, "ExtendedActivations");
+static const AnswerField activation_progress_fields[] = {
+    UUID("process_id"), TEXT("verdict", .words = progress_verdicts, .help = "lost: the lease has ended; busy: report it again")};
+static TABLE(activation_progress, "ActivationProgress");
+static const AnswerField activations_progress_fields[] = {ROWS("items", activation_progress)};
+TABLE(activations_progress, "ActivationsProgress");
 /* clang-format on */

@@ -109,7 +109,7 @@ def bad_commands_are_refused_by_field_and_nothing_is_written():
 
 
 ROUTES = ("/v1/commands", "/v1/commands/batch", "/v1/domains/shop/claim", "/v1/domains/shop/settle",
-          "/v1/domains/shop/extend", f"/v1/tsq/{new_id()}/retry", f"/v1/tsq/{new_id()}/complete",
+          "/v1/domains/shop/extend", "/v1/domains/shop/progress", f"/v1/tsq/{new_id()}/retry", f"/v1/tsq/{new_id()}/complete",
           f"/v1/commands/{new_id()}/cancel")
 
 

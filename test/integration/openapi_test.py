@@ -186,6 +186,8 @@ def tour_commands(tour, pawl):
     tour.ask("GET", "/v1/commands/{id}", id=claimed[0]["command_id"])
     lost = {"command_id": new_key(), "lease": 1}
     tour.ask("POST", "/v1/domains/{domain}/extend", {"lease_s": 60, "items": [*leases, lost]}, domain="shop")
+    tour.ask("POST", "/v1/domains/{domain}/progress", {"items": [{**leases[0], "percent": 5}, {**lost, "text": "late"}]}, domain="shop")
+    tour.ask("GET", "/v1/commands/{id}", id=claimed[0]["command_id"])
     ends = [{**leases[0], "outcome": "complete", "result": {"n": 1}}, {**leases[1], "outcome": "fail", "error": "no"},
             {**lost, "outcome": "retry"}]
     tour.ask("POST", "/v1/domains/{domain}/settle", {"items": ends}, domain="shop")
@@ -236,6 +238,8 @@ def tour_activations(tour):
     item, = tour.ask("POST", domain + "claim", {"types": ["code"], "wait_s": 60}, domain="yard").json["items"]
     name = {"process_id": one, "lease": item["lease"]}
     tour.ask("POST", domain + "extend", {"items": [name]}, domain="yard")
+    tour.ask("POST", domain + "progress", {"items": [{**name, "step": "dig", "text": "deep"}]}, domain="yard")
+    tour.ask("GET", "/v1/processes/{id}", id=one)
     for parts in ({"record": {"step": "dig", "result": 1}, "patch": {"b": 2}}, {"record": {"step": "no", "error": "broken"}},
                   {"send": {"step": "call", "domain": "yard", "type": "call"}},
                   {"wait": {"step": "ask", "responses": [{"name": "say", "count": 1}]}}, {"end": {"outcome": "complete"}}, {}):

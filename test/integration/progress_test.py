@@ -4,7 +4,7 @@ import json
 import os
 import signal
 
-from bus_commands import send, show
+from bus_commands import new_id, send, show
 from pawl_test import Database, Pawl, main, test, wait_until
 
 REPORTS = """echo 'pawl: {"percent": 40, "text": "page 4 of 10"}' >&$PAWL_PROGRESS_FD"""
@@ -52,6 +52,80 @@ def program_that_fails_leaves_its_last_progress_to_the_next_attempt():
         ended = show(pawl, command)
         assert ended["attempts"] == 2 and without_time(ended["result"]) == {
             "step": None, "attempt": 1, "percent": 40, "text": "page 4 of 10"}, ended
+
+
+def post(pawl, path, body, status=200):
+    answer = pawl.http("POST", path, body)
+    assert answer.status == status, answer
+    return answer.json
+
+
+def claim(pawl, path, **body):
+    item, = post(pawl, path + "/claim", {"wait_s": 30, **body})["items"]
+    return item
+
+
+REFUSED = [({"percent": 101}, "items[1].percent must be"), ({"percent": -1}, "items[1].percent must be"),
+           ({"percent": 1.5}, "items[1].percent must be"), ({"percent": "1"}, "items[1].percent must be"),
+           ({"text": 7}, "items[1].text must be"), ({"text": ""}, "items[1]: text must have 1 to 200 characters, got 0"),
+           ({"text": "\u00e4" * 201}, "items[1]: text must have 1 to 200 characters, got 201"),
+           ({"text": "a\0"}, "u0000"), ({}, "items[1]: percent or text must be given"), ({"percentage": 1}, "percentage")]
+
+
+def refused(db, pawl, path, item):
+    """Whatever is wrong with one item, nothing of the request is written."""
+    before = db.rows("select * from pawl.progress")
+    for change, words in REFUSED:
+        given = {"items": [{**item, "percent": 99}, {**item, **change}]}
+        assert words in post(pawl, path, given, 400)["detail"], (change, words)
+    assert db.rows("select * from pawl.progress") == before
+
+
+@test
+def workers_over_http_report_progress_and_are_given_it():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        command, domain = send(pawl, "shop", "print", {}), "/v1/domains/shop"
+        first = claim(pawl, domain, lease_s=60)
+        assert first["progress"] is None, first
+        mine = {"command_id": command, "lease": first["lease"]}
+        items = [{**mine, "percent": 40}, {**mine, "lease": first["lease"] - 1, "percent": 41}, {**mine, "command_id": new_id(), "text": "x"}]
+        answer = post(pawl, domain + "/progress", {"items": items})
+        assert [(i["reported"], i["verdict"]) for i in answer["items"]] == [(True, "reported"), (False, "lost"), (False, "lost")], answer
+        post(pawl, domain + "/progress", {"items": [{**mine, "percent": 50, "text": "\u00e4" * 200}]})
+        shown = pawl.http("GET", f"/v1/commands/{command}").json["progress"]
+        assert without_time(shown) == {"step": None, "attempt": 1, "percent": 50, "text": "\u00e4" * 200}, shown
+        refused(db, pawl, domain + "/progress", mine)
+        db.rows("update pawl.lease set until = now() - interval '1 s'")
+        second = claim(pawl, domain, lease_s=60)
+        assert (second["attempt"], second["progress"]) == (2, shown), second
+        # The first worker does not know yet that it has lost its lease.
+        verdict, = post(pawl, domain + "/progress", {"items": [{**mine, "percent": 99}]})["items"]
+        assert verdict["verdict"] == "lost" and show(pawl, command)["progress"] == shown
+
+
+@test
+def steps_over_http_report_progress_and_the_next_activation_is_given_it():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process = post(pawl, "/v1/processes", {"type": "job", "domain": "shop"}, 201)["process_id"]
+        domain = "/v1/process-domains/shop"
+        first = claim(pawl, domain, types=["job"])
+        assert first["progress"] is None, first
+        mine = {"process_id": process, "lease": first["lease"], "step": "pack"}
+        answer = post(pawl, domain + "/progress", {"items": [{**mine, "percent": 7, "text": "boxes"}, {**mine, "lease": 1, "percent": 1}]})
+        assert [i["verdict"] for i in answer["items"]] == ["reported", "lost"], answer
+        shown = pawl.http("GET", f"/v1/processes/{process}").json["progress"]
+        assert without_time(shown) == {"step": "pack", "attempt": 1, "percent": 7, "text": "boxes"}, shown
+        words = pawl.run("process", "show", process, "--domain", "shop").stdout
+        assert "pack: 7 %, boxes (attempt 1, " in words, words
+        refused(db, pawl, domain + "/progress", mine)
+        post(pawl, domain + "/progress", {"items": [{"process_id": process, "lease": first["lease"], "percent": 1}]}, 400)
+        db.rows("update pawl.lease set until = now() - interval '1 s'")
+        second = claim(pawl, domain, types=["job"])
+        assert second["progress"] == shown, second
+        verdict, = post(pawl, domain + "/progress", {"items": [{**mine, "percent": 99}]})["items"]
+        assert verdict["verdict"] == "lost"
 
 
 @test

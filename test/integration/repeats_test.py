@@ -159,6 +159,8 @@ def workers_may_repeat_a_settlement_but_not_a_claim():
         leases = [{"command_id": item["command_id"], "lease": item["lease"]} for item in items]
         kept = same_twice(pawl, "/v1/domains/shop/extend", {"lease_s": 60, "items": leases}, "extend")
         assert [item["extended"] for item in kept.json["items"]] == [True, True], kept
+        kept = same_twice(pawl, "/v1/domains/shop/progress", {"items": [{**lease, "percent": 1} for lease in leases]}, "progress")
+        assert [item["reported"] for item in kept.json["items"]] == [True, True], kept
         ends = {"items": [{**lease, "outcome": "complete"} for lease in leases]}
         done = same_twice(pawl, "/v1/domains/shop/settle", ends, "settle")
         assert [item["settled"] for item in done.json["items"]] == [True, True], done
