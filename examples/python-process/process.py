@@ -115,6 +115,10 @@ class Run:
         self.api, self.path = api, f"/v1/process-domains/{domain}"
         self.id, self.lease, self.type, self.input = item["process_id"], item["lease"], item["type"], item["input"]
         self.stop = threading.Event()  # begin nothing more
+        self.running = None  # the name of the step that runs
+        self.reported, self.reported_lock = None, threading.Lock()  # the newest progress, if it is not sent yet
+        self.progress_sent = None  # the last one that was
+        self.progress_before, self.attempt = item["progress"], item["attempt"]
         self.load(item)
 
     def load(self, item):
@@ -211,6 +215,38 @@ class Run:
                 return record["result"]
             self.failures.setdefault(name, []).append(
                 {"error": record["error"], "verdict": record["verdict"], "ended_at": self.now().isoformat(), "reset": False})
+
+    def progress(self, percent=None, text=None):
+        """How far the step is that runs: a percentage from 0 to 100, a text of 1 to 200 characters, or both. It does not wait: the newest report
+        is sent about once a second. Operators see it, and the next attempt is given it by last_progress()."""
+        if percent is not None and (type(percent) is not int or not 0 <= percent <= 100):
+            raise ValueError(f"percent must be an integer from 0 to 100, got {percent!r}")
+        if text is not None and not (isinstance(text, str) and 1 <= len(text) <= 200):
+            raise ValueError("text must have 1 to 200 characters")
+        if percent is None and text is None:
+            raise ValueError("percent or text must be given")
+        if self.running is None:
+            raise ValueError("progress is of a step: call it in the body of one")
+        given = {"percent": percent, "text": text}
+        with self.reported_lock:
+            self.reported = {"step": self.running, **{name: value for name, value in given.items() if value is not None}}
+
+    def last_progress(self):
+        """What the attempts before of this step have reported last: a dict with percent, text, attempt and at. None: nothing."""
+        before = self.progress_before
+        return before if before and before["step"] == self.running else None
+
+    def progress_send(self):
+        with self.reported_lock:
+            report, self.reported = self.reported, None
+        if not report:
+            return
+        verdict = self.api.post(self.path + "/progress", {"items": [{"process_id": self.id, "lease": self.lease, **report}]})["items"][0]["verdict"]
+        with self.reported_lock:
+            if verdict == "busy" and not self.reported:
+                self.reported = report
+            elif verdict == "reported":
+                self.progress_sent = {"percent": None, "text": None, "attempt": self.attempt, "at": self.now().isoformat(), **report}
 
     def patch(self, name, body):
         """Merge body(state) into the state, once. If the state has changed since it was read, body is called again with the new one."""
@@ -366,6 +402,7 @@ class Run:
         """One attempt: its record."""
         record = {"step": name, "attempt": len(self.failures.get(name, [])) + 1, **mark}
         began = time.monotonic()
+        self.running = name
         point("before the step")
         try:
             record["result"] = body(hashlib.sha256(f"{self.secret}{self.id}/{name}{self._aside(name)}".encode()).hexdigest())
@@ -373,6 +410,10 @@ class Run:
             record["verdict"], record["error"] = "refused", shortened(f"refused: {refusal}")
         except Exception as error:  # the step's own failure: it is recorded, and tried again
             record["verdict"], record["error"] = "failed", shortened(f"{type(error).__name__}: {error}")
+        self.running = None
+        if "error" in record:
+            self.progress_send()  # before the lease ends, for the next attempt
+            self.progress_before = self.progress_sent or self.progress_before
         return {**record, "took_s": time.monotonic() - began}
 
     def _done_unkept(self, name):
@@ -564,7 +605,12 @@ class Worker:
 
     def _heartbeat(self, run, ended):
         body = {"items": [{"process_id": run.id, "lease": run.lease}], "lease_s": self.lease}
-        while not ended.wait(self.lease / 3):
+        due = time.monotonic() + self.lease / 3
+        while not ended.wait(min(1, self.lease / 3)):
+            run.progress_send()
+            if time.monotonic() < due:
+                continue
+            due = time.monotonic() + self.lease / 3
             if self.api.post(run.path + "/extend", body)["items"][0]["verdict"] in ("lost", "canceled"):
                 run.stop.set()
                 return

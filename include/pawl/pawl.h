@@ -155,6 +155,12 @@ void pawl_job_error(PawlJob *job, const char *format, ...) __attribute__((__form
  * outcome counts as long as it holds the lease, also when it is late: only PAWL_JOB_RETRY is changed, to pawl's delay and to pawl's reason
  * followed by the handler's. */
 bool pawl_job_is_stopped(const PawlJob *job);
+/* How far the handler, or the body of a step, is: percent from 0 to 100, or -1 for none; text of 1 to 200 characters, UTF-8, or NULL for none. Copied,
+ * and never waits: the worker writes the newest report about once a second. Operators see it, and the next attempt is given it. Returns
+ * NULL, or what is wrong with the arguments; then nothing is reported. */
+const char *pawl_job_progress(PawlJob *job, int percent, const char *text);
+/* What the attempts before have reported last, as JSON: {"percent": 40, "text": "...", "attempt": 1, "at": "..."}; NULL: nothing. */
+const char *pawl_job_last_progress(const PawlJob *job);
 
 /* A handler is called on threads of the worker, for one command at a time on each. It may be called again for the same
  * command, after a crash or a lost lease: make it idempotent, with the command's id as the key. */

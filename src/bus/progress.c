@@ -43,8 +43,6 @@ ErrorCode progress_check(const JobProgress *progress, Error *reterr)
     return OK;
 }
 
-/* ---- writing them ---- */
-
 static const char *step_cut(const char *step, Arena *arena)
 {
     size_t size = step ? strlen(step) : 0;
@@ -53,6 +51,29 @@ static const char *step_cut(const char *step, Arena *arena)
         return step;
     return arena_bytes(arena, step, text_cut(step, size, PROGRESS_STEP_CHARACTERS));
 }
+
+typedef struct {
+    const char *step, *attempt, *percent, *text, *at;
+} Claimed;
+
+const char *progress_of_step(const char *json, const char *step, Arena *arena)
+{
+    static const Field fields[] = {
+        {"step",    FIELD_TEXT, offsetof(Claimed, step)   },
+        {"attempt", FIELD_JSON, offsetof(Claimed, attempt)},
+        {"percent", FIELD_JSON, offsetof(Claimed, percent)},
+        {"text",    FIELD_JSON, offsetof(Claimed, text)   },
+        {"at",      FIELD_JSON, offsetof(Claimed, at)     },
+    };
+    static const FieldTable table = {"progress", fields, COUNT(fields), sizeof(Claimed)};
+    Claimed                 claimed;
+
+    if (!json || reader_object(json, strlen(json), &table, arena, &claimed, NULL) != OK)
+        return NULL;
+    return claimed.step && strcmp(claimed.step, step_cut(step, arena)) == 0 ? json : NULL;
+}
+
+/* ---- writing them ---- */
 
 static ProgressVerdict verdict_read(const char *word)
 {

@@ -30,6 +30,10 @@ typedef struct {
 /* ERR_INVALID names the field. */
 must_check ErrorCode progress_check(const JobProgress *progress, Error *reterr);
 
+/* What pawl.claim returned, if this step has reported it; NULL: nothing, or another step. A name that two steps are shown by may give the progress of
+ * the other one, which is a hint for people and programs, and nothing more. */
+const char *progress_of_step(const char *json, const char *step, Arena *arena);
+
 /* ---- writing them ---- */
 
 typedef enum {

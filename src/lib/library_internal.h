@@ -103,6 +103,7 @@ typedef struct {
     PawlWorker *worker;
     const char *result, *error; /* in the bus_job's arena */
     const char *defect;         /* of a result that cannot be kept */
+    const char *step;           /* of a process; NULL: it is a command */
     WakeList    wakes;
 } Given;
 Given given_new(PawlWorker *worker, Job *bus_job);

@@ -241,6 +241,7 @@ static Given step_given(const PawlRun *run, const CodeAttempt *attempt)
 
     given.job.command_id   = attempt->key;
     given.job.type         = attempt->name;
+    given.step             = attempt->name;
     given.job.payload      = attempt->input;
     given.job.attempt      = attempt->attempt;
     given.job.max_attempts = attempt->attempts;
@@ -270,6 +271,8 @@ static void plain_body(CodeRun *code, const CodeAttempt *attempt, void *context,
     said = trying->step->body(&given.job, trying->step->context);
     library_came_back(&outside);
     *ret_end = step_end(&given, said);
+    if (ret_end->outcome != OUTCOME_COMPLETE)
+        job_progress_flush(given.bus_job);
 }
 
 /* As a tx_handler of commands: after a statement that failed in passing, PAWL_JOB_RETRY means to run it again right now. */

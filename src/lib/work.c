@@ -81,6 +81,24 @@ bool pawl_job_is_stopped(const PawlJob *job)
     return job_is_stopped(((const Given *)job)->bus_job);
 }
 
+const char *pawl_job_progress(PawlJob *job, int percent, const char *text)
+{
+    Given *given = (Given *)job;
+    Error  why   = {0};
+
+    if (job_progress(given->bus_job, &(JobProgress){.percent = percent, .text = text, .step = given->step}, &why) == OK)
+        return NULL;
+    return arena_text(given->bus_job->arena, why.text);
+}
+
+const char *pawl_job_last_progress(const PawlJob *job)
+{
+    const Given *given = (const Given *)job;
+    const char  *json  = given->bus_job->command->progress;
+
+    return given->step ? progress_of_step(json, given->step, given->bus_job->arena) : json;
+}
+
 /* ---- what it said ---- */
 
 static void given_fail(const Given *given, const char *error, SettleItem *ret_settle)

@@ -1,7 +1,7 @@
 /*
  * action_exec.c - a program, run as `pawl work --exec` runs one: the input on standard input, the exit status decides.
  *
- * PAWL_COMMAND_ID is the step's key, PAWL_TYPE the name of its record.
+ * PAWL_COMMAND_ID is the step's key, PAWL_TYPE the name of its record. What the program reports is the progress of its process, in this step.
  */
 #include <string.h>
 
@@ -12,6 +12,22 @@
 #define STOP_POLL_MS     50
 #define PROGRAM_MS       600000
 #define OUTPUT_BYTES_MAX ((size_t)8192) /* of an output that is not JSON: the rest is left out */
+
+/* The program's job. Its progress goes to the job of the process. */
+typedef struct {
+    Job  job; /* first */
+    Job *outer;
+} StepJob;
+
+static void step_report(Job *job, const JobProgress *progress)
+{
+    Job        *outer = ((StepJob *)job)->outer;
+    JobProgress mine  = *progress;
+
+    mine.step = job->command->type;
+    if (outer->report)
+        outer->report(outer, &mine);
+}
 
 /* Ends the program when its time is over or the activation must stop. */
 typedef struct {
@@ -103,29 +119,36 @@ ErrorCode attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reter
                               .type         = record_text(attempt->arena, &attempt->id),
                               .attempt      = attempt->attempt,
                               .max_attempts = (int32_t)attempt->action->retry.attempts};
-    Job            job     = {.command  = &command,
-                              .domain   = attempt->walk->definition->domain,
-                              .arena    = attempt->arena,
-                              .deadline = deadline_never()};
-    SettleItem     item    = {0};
-    Handler       *handler;
-    Watch          watch = {.job = &job, .run = attempt->walk->run};
+    StepJob        step    = {
+                  .outer = attempt->walk->job,
+                  .job   = {.command  = &command,
+                            .domain   = attempt->walk->definition->domain,
+                            .arena    = attempt->arena,
+                            .deadline = deadline_never(),
+                            .report   = step_report}
+    };
+    SettleItem item = {0};
+    Handler   *handler;
+    Watch      watch = {.job = &step.job, .run = attempt->walk->run};
 
     TRY(attempt_input(attempt, &input, 1, ret_result, reterr));
     if (ret_result->state == ATTEMPT_STOPPED)
         return OK;
-    watch.limit_ms  = attempt_limit_ms(attempt, PROGRAM_MS); /* without the wait for memory */
-    watch.until     = mono_plus_ms(clock_mono(), watch.limit_ms);
-    command.payload = input.text;
-    handler         = handler_exec_new(attempt->action->exec);
-    watch.handler   = handler;
+    watch.limit_ms   = attempt_limit_ms(attempt, PROGRAM_MS); /* without the wait for memory */
+    watch.until      = mono_plus_ms(clock_mono(), watch.limit_ms);
+    command.payload  = input.text;
+    command.progress = progress_of_step(step.outer->command->progress, command.type, attempt->arena);
+    handler          = handler_exec_new(attempt->action->exec);
+    watch.handler    = handler;
     if (!thread_try_start("watch", watch_body, &watch, &watch.thread)) {
         handler_exec_free(handler);
         return fail(reterr, ERR_BUSY, "no thread can be started to watch the program");
     }
-    handler->run(handler, &job, &item);
+    handler->run(handler, &step.job, &item);
     atomic_store(&watch.ended, true);
     thread_join(watch.thread);
     handler_exec_free(handler);
-    return exec_judge(attempt, &watch, &job, &item, ret_result, reterr);
+    if (item.outcome != OUTCOME_COMPLETE)
+        job_progress_flush(step.outer);
+    return exec_judge(attempt, &watch, &step.job, &item, ret_result, reterr);
 }

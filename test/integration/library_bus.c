@@ -247,6 +247,24 @@ static PawlOutcome job_reject(PawlJob *job)
     return PAWL_JOB_REJECT;
 }
 
+/* Its second attempt says what was refused in the first one, and what that one has reported. */
+static PawlOutcome job_progress(PawlJob *job)
+{
+    const char *last = pawl_job_last_progress(job);
+    static char refused[400], result[800];
+
+    if (!last) {
+        snprintf(refused, sizeof refused, "%s; %s; %s", pawl_job_progress(job, 101, NULL), pawl_job_progress(job, -1, NULL),
+                 pawl_job_progress(job, 5, ""));
+        if (pawl_job_progress(job, 40, "page 4") || pawl_job_progress(job, -1, "page 5"))
+            return PAWL_JOB_FAIL;
+        return job_retry(job);
+    }
+    snprintf(result, sizeof result, "{\"last\": %s, \"refused\": \"%s\"}", last, refused);
+    pawl_job_result(job, result);
+    return PAWL_JOB_COMPLETE;
+}
+
 static PawlOutcome job_silent(PawlJob *job)
 {
     (void)job;
@@ -306,6 +324,7 @@ static const struct {
     {"retry",        job_retry       },
     {"fail",         job_fail        },
     {"reject",       job_reject      },
+    {"progress",     job_progress    },
     {"silent",       job_silent      },
     {"bad-result",   job_bad_result  },
     {"large-result", job_large_result},

@@ -303,6 +303,17 @@ def a_handler_decides_how_a_command_ends():
 
 
 @test
+def a_handler_reports_progress_and_its_next_attempt_is_given_it():
+    with Database() as db, Pawl(db) as pawl:
+        command = send(pawl, "shop", "progress", {})
+        assert installed.bus(db, "work") == ["2 claimed, 1 completed, 1 retried, 0 failed, 0 rejected, 0 lost, 0 running"]
+        result = show(pawl, command)["result"]
+        assert {**result["last"], "at": None} == {"step": None, "attempt": 1, "percent": None, "text": "page 5", "at": None}, result
+        assert result["refused"] == ("percent must be from 0 to 100, got 101; percent or text must be given; "
+                                     "text must have 1 to 200 characters, got 0"), result
+
+
+@test
 def a_handler_gets_sigterm_at_its_timeout():
     with Database() as db, Pawl(db) as pawl:
         retry_at_once(db, "shop")

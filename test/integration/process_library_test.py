@@ -8,6 +8,7 @@ import tempfile
 import uuid
 
 from pawl_test import Database, Pawl, Process, main, setting, test, wait_until
+from process_cli import show
 from servers import Cluster
 
 PROGRAM = os.path.join(setting("PAWL_BUILD"), "test", "integration", "library_process")
@@ -680,6 +681,18 @@ def a_process_in_c_that_cannot_continue_says_why():
         shown = shop.wait("COMPENSATED", "WAITING_FOR_TSQ")
         assert (shown["status"], [s["name"] for s in shown["steps"]], shown["life"]) == ("COMPENSATED", ["pack", "event", "unpack"], 1), shown
         assert shop.program.stop() == 0, shop.program.stderr
+
+
+@test
+def a_step_reports_progress_and_its_next_attempt_is_given_it():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        shop = Shop(db, pawl, folder, "progress").start()
+        shop.run("progress")
+        shown = wait_until(lambda: (s := show(pawl, shop.id))["status"] == "COMPLETED" and s, what="it is complete")
+        progress = {**shown["progress"], "at": None}
+        assert progress == {"step": "pack", "attempt": 1, "percent": 60, "text": "boxes", "at": None}, shown
+        assert {**shown["result"], "at": None} == progress, shown
+        assert [(s["name"], s["result"]) for s in shown["steps"] if s["name"] == "other"] == [("other", False)], shown
 
 
 main()

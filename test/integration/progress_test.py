@@ -6,6 +6,10 @@ import signal
 
 from bus_commands import new_id, send, show
 from pawl_test import Database, Pawl, main, test, wait_until
+from process_cli import define, start, wait_status
+from process_cli import show as process_show
+from process_worker import module_worker
+from process_worker import show as process_over_http
 
 REPORTS = """echo 'pawl: {"percent": 40, "text": "page 4 of 10"}' >&$PAWL_PROGRESS_FD"""
 
@@ -126,6 +130,64 @@ def steps_over_http_report_progress_and_the_next_activation_is_given_it():
         assert second["progress"] == shown, second
         verdict, = post(pawl, domain + "/progress", {"items": [{**mine, "percent": 99}]})["items"]
         assert verdict["verdict"] == "lost"
+
+
+@test
+def exec_step_reports_progress_and_its_next_attempt_is_given_it():
+    with Database() as db, Pawl(db) as pawl:
+        file = os.path.join(pawl.home, "given")
+        stay = f'[ "$PAWL_PROGRESS" ] || {{ {REPORTS}; exec sleep 600; }}; echo "$PAWL_PROGRESS"'
+        define(pawl, {"type": "job", "domain": "edge", "steps": [
+            {"name": "print", "exec": stay, "timeout": "20m"},
+            {"name": "bind", "exec": f"printf %s \"${{PAWL_PROGRESS-none}}\" > '{file}'"}]})
+        pod = pawl.serve()
+        process = start(pawl, "job")
+        progress = wait_until(lambda: process_show(pawl, process)["progress"], what="progress is shown")
+        assert without_time(progress) == {"step": "print", "attempt": 1, "percent": 40, "text": "page 4 of 10"}, progress
+        pod.send(signal.SIGKILL)
+        pod.wait()
+        db.rows("update pawl.lease set until = now() - interval '1 s'")
+        pawl.serve()
+        shown = wait_status(pawl, process, "COMPLETED")
+        result, = [step["result"] for step in shown["steps"] if step["name"] == "print"]
+        assert result == progress, shown
+        with open(file, encoding="utf-8") as given:
+            assert given.read() == "none", "that was another step"
+
+
+@test
+def step_in_python_reports_progress_and_its_next_attempt_is_given_it():
+    given, seen = [], []
+
+    def pack(run):
+        def body(key):
+            given.append(run.last_progress())
+            if given[-1]:
+                return "packed"
+            run.progress(30, "boxes")
+            wait_until(lambda: seen.append(process_over_http(pawl, run.id)["progress"]) or seen[-1], what="the heartbeat sends it")
+            for percent, text in ((101, None), (1.5, None), (None, ""), (None, "x" * 201), (None, None)):
+                try:
+                    run.progress(percent, text)
+                    raise AssertionError((percent, text))
+                except ValueError:
+                    pass
+            run.progress(text="and labels")
+            raise RuntimeError("no more labels")
+
+        run.step("pack", body, delay=0)
+        return run.step("other", lambda key: run.last_progress())
+
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process = post(pawl, "/v1/processes", {"type": "job", "domain": "shop"}, 201)["process_id"]
+        worker = module_worker(pawl, "shop", {"job": pack})
+        wait_until(lambda: worker.turn() or process_over_http(pawl, process)["status"] == "COMPLETED", what="it is complete")
+        first = without_time(next(progress for progress in seen if progress))
+        assert first == {"step": "pack", "attempt": 1, "percent": 30, "text": "boxes"}, seen
+        ended = process_over_http(pawl, process)
+        assert [s["verdict"] for s in ended["steps"] if s["name"] == "pack"] == ["failed", "done"] and ended["result"] is None, ended
+        assert given[0] is None and given[-1]["text"] == "and labels" and given[-1]["percent"] is None, given
 
 
 @test
