@@ -13,13 +13,21 @@
 #define WAIT_MS   60 /* as in saga.py */
 #define DELAY_MS  10
 #define UNDOS_MAX 64
+#define NAME_SIZE 80
+
+/* A step of a compensation. */
+typedef struct {
+    json_t *node; /* borrowed from the saga */
+    int     round;
+} Undo;
 
 /* One call of the function. */
 typedef struct {
     PawlRun *run;
     json_t  *saga, *results;
-    json_t  *undos[UNDOS_MAX]; /* borrowed from saga */
+    Undo     undos[UNDOS_MAX];
     int      undo_count;
+    int      round; /* of the loop that it is in; -1: none */
 } Saga;
 
 static PawlWorker *worker;
@@ -40,6 +48,15 @@ static json_t *parsed(const char *json)
     return json_loads(json, JSON_DECODE_ANY, NULL);
 }
 
+/* The name of a call: "s3", in a loop "s3.0". */
+static const char *call_name(const Saga *saga, const json_t *node, char *space)
+{
+    if (saga->round < 0)
+        return text(node, "name");
+    snprintf(space, NAME_SIZE, "%s.%d", text(node, "name"), saga->round);
+    return space;
+}
+
 static void done(Saga *saga, json_t *node, const char *result)
 {
     json_t *undo = json_object_get(node, "undo");
@@ -49,7 +66,7 @@ static void done(Saga *saga, json_t *node, const char *result)
         return;
     if (saga->undo_count == UNDOS_MAX)
         abort();
-    saga->undos[saga->undo_count++] = undo;
+    saga->undos[saga->undo_count++] = (Undo){undo, saga->round};
 }
 
 /* ---- steps ---- */
@@ -65,10 +82,10 @@ static PawlOutcome act(PawlJob *job, PawlTx *tx, void *context)
     const Action *action = context;
     PawlResult    result;
     json_t       *given = json_copy(action->node);
-    char         *json;
+    char         *json, name[NAME_SIZE];
     PawlStatus    status;
 
-    json_object_set(given, "step", json_object_get(action->node, "name"));
+    json_object_set_new(given, "step", json_string(call_name(action->saga, action->node, name)));
     json_object_set_new(given, "process", json_string(pawl_run_id(action->saga->run)));
     json   = json_dumps(given, 0);
     status = pawl_query(tx, "select demo.act($1, $2)", 2, (const char *[]){json, job->command_id}, &result);
@@ -93,11 +110,12 @@ static PawlOutcome act(PawlJob *job, PawlTx *tx, void *context)
 
 static PawlFlow step_run(Saga *saga, json_t *node)
 {
-    Action      action   = {saga, node};
-    int         attempts = (int)number(node, "attempts");
-    PawlStep    step     = {.name = text(node, "name"), .tx_body = act, .context = &action, .attempts = attempts};
+    char        name[NAME_SIZE];
+    Action      action = {saga, node};
+    PawlStep    step   = {.name = call_name(saga, node, name), .tx_body = act, .context = &action};
     const char *result;
 
+    step.attempts = (int)number(node, "attempts");
     step.delay_ms = DELAY_MS;
     step.factor   = 1;
     PAWL_FLOW(pawl_run_step(saga->run, &step, &result));
@@ -124,14 +142,73 @@ static PawlOutcome ask(PawlJob *job, void *context)
 
 static PawlFlow nodes_run(Saga *saga, json_t *nodes);
 
-static PawlFlow if_run(Saga *saga, json_t *node)
+static PawlFlow holds(Saga *saga, json_t *node, bool *ret_holds)
 {
+    char        name[NAME_SIZE];
     Action      action = {saga, node};
-    PawlStep    step   = {.name = text(node, "name"), .body = ask, .context = &action};
+    PawlStep    step   = {.name = call_name(saga, node, name), .body = ask, .context = &action};
     const char *result;
 
     PAWL_FLOW(pawl_run_step(saga->run, &step, &result));
-    return nodes_run(saga, json_object_get(node, strcmp(result, "true") == 0 ? "then" : "else"));
+    *ret_holds = strcmp(result, "true") == 0;
+    return PAWL_FLOW_NEXT;
+}
+
+static PawlFlow if_run(Saga *saga, json_t *node)
+{
+    bool is_then;
+
+    PAWL_FLOW(holds(saga, node, &is_then));
+    return nodes_run(saga, json_object_get(node, is_then ? "then" : "else"));
+}
+
+/* ---- loops ---- */
+
+typedef struct {
+    Saga   *saga;
+    json_t *node;
+    int     rounds;
+    bool    is_failure;
+} Loop;
+
+static PawlOutcome loop_end(PawlJob *job, void *context)
+{
+    const Loop   *loop  = context;
+    const json_t *nodes = json_object_get(loop->node, "nodes");
+    const json_t *last  = json_array_get(nodes, json_array_size(nodes) - 1);
+    json_t       *result;
+    char         *json;
+
+    if (loop->is_failure) {
+        pawl_job_error(job, "did not end");
+        return PAWL_JOB_FAIL;
+    }
+    result = json_pack("{s:i, s:O}", "rounds", loop->rounds, "last",
+                       json_object_get(loop->saga->results, text(last, "name")));
+    json   = json_dumps(result, 0);
+    pawl_job_result(job, json);
+    free(json);
+    json_decref(result);
+    return PAWL_JOB_COMPLETE;
+}
+
+static PawlFlow loop_run(Saga *saga, json_t *node)
+{
+    Loop        loop    = {.saga = saga, .node = node};
+    PawlStep    step    = {.name = text(node, "name"), .body = loop_end, .context = &loop, .attempts = 1};
+    bool        is_over = false;
+    const char *result;
+
+    for (; !is_over && loop.rounds < number(node, "times"); loop.rounds++) {
+        saga->round = loop.rounds;
+        PAWL_FLOW(nodes_run(saga, json_object_get(node, "nodes")));
+        PAWL_FLOW(holds(saga, node, &is_over));
+    }
+    saga->round     = -1;
+    loop.is_failure = !is_over && strcmp(text(node, "to"), "fail") == 0;
+    PAWL_FLOW(pawl_run_step(saga->run, &step, &result));
+    done(saga, node, result);
+    return PAWL_FLOW_NEXT;
 }
 
 /* ---- the others ---- */
@@ -149,11 +226,12 @@ static void race_done(Saga *saga, json_t *node, const char *response, const char
 
 static PawlFlow wait_run(Saga *saga, json_t *node)
 {
+    char        name[NAME_SIZE];
     bool        is_never = strcmp(text(node, "come"), "never") == 0;
     json_t     *race     = json_object_get(node, "race");
     const char *any[] = {json_string_value(json_array_get(race, 0)), json_string_value(json_array_get(race, 1)), NULL};
     const char *came, *result;
-    PawlWait    wait = {.name         = text(node, "name"),
+    PawlWait    wait = {.name         = call_name(saga, node, name),
                         .response     = any[0] ? NULL : text(node, "response"),
                         .any          = any[0] ? any : NULL,
                         .ret_response = &came,
@@ -175,7 +253,7 @@ static PawlFlow set_run(Saga *saga, json_t *node)
 {
     json_t     *state = parsed(pawl_run_state(saga->run)), *patch = json_object(), *value;
     const char *member;
-    char       *merged;
+    char       *merged, name[NAME_SIZE];
     bool        uses_state = false;
     PawlFlow    flow;
 
@@ -189,8 +267,8 @@ static PawlFlow set_run(Saga *saga, json_t *node)
         }
         json_object_set(patch, member, value);
     }
-    merged = json_dumps(patch, 0);
-    flow   = pawl_run_patch(saga->run, text(node, "name"), merged, uses_state);
+    merged = json_dumps(patch, JSON_SORT_KEYS); /* a recorded result has its members in another order */
+    flow   = pawl_run_patch(saga->run, call_name(saga, node, name), merged, uses_state);
     free(merged);
     json_decref(patch);
     json_decref(state);
@@ -216,6 +294,7 @@ static PawlFlow child_run(Saga *saga, json_t *node)
 static PawlFlow node_run(Saga *saga, json_t *node)
 {
     const char *kind = text(node, "do");
+    char        name[NAME_SIZE];
 
     if (strcmp(kind, "step") == 0)
         return step_run(saga, node);
@@ -227,7 +306,9 @@ static PawlFlow node_run(Saga *saga, json_t *node)
         return set_run(saga, node);
     if (strcmp(kind, "child") == 0)
         return child_run(saga, node);
-    return pawl_run_sleep(saga->run, text(node, "name"), number(node, "ms"));
+    if (strcmp(kind, "loop") == 0)
+        return loop_run(saga, node);
+    return pawl_run_sleep(saga->run, call_name(saga, node, name), number(node, "ms"));
 }
 
 static PawlFlow nodes_run(Saga *saga, json_t *nodes)
@@ -265,15 +346,19 @@ static PawlFlow saga_run(Saga *saga)
     if (flow != PAWL_FLOW_FAILED || strcmp(text(saga->saga, "on_failure"), "compensate") != 0)
         return flow;
     PAWL_FLOW(pawl_run_compensating(saga->run));
-    while (saga->undo_count > 0)
-        PAWL_FLOW(step_run(saga, saga->undos[--saga->undo_count]));
+    while (saga->undo_count > 0) {
+        const Undo *undo = &saga->undos[--saga->undo_count];
+
+        saga->round = undo->round;
+        PAWL_FLOW(step_run(saga, undo->node));
+    }
     return PAWL_FLOW_NEXT;
 }
 
 static PawlFlow function(PawlRun *run, void *context)
 {
     json_t  *input = parsed(pawl_run_input(run));
-    Saga     saga  = {.run = run, .saga = json_object_get(input, "saga"), .results = json_object()};
+    Saga     saga  = {.run = run, .saga = json_object_get(input, "saga"), .results = json_object(), .round = -1};
     PawlFlow flow  = saga_run(&saga);
 
     (void)context;

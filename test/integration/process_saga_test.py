@@ -8,9 +8,11 @@ PAWL_TEST_SAGA=SEED/FIRST/COUNT runs others.
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
+import urllib.parse
 
 import saga as sagas
 from checks import is_clean
@@ -19,8 +21,8 @@ from process_worker import post
 from servers import Session
 
 FULL = bool(os.environ.get("PAWL_TEST_FULL"))
-# The first 30 of this seed have every kind of end; children are refused, compensations need an operator.
-SEED, FIRST, COUNT = (int(n) for n in os.environ.get("PAWL_TEST_SAGA", f"56/0/{1000 if FULL else 30}").split("/"))
+# The first 30 of this seed have every kind of end; children are refused, compensations need an operator, loops are exhausted.
+SEED, FIRST, COUNT = (int(n) for n in os.environ.get("PAWL_TEST_SAGA", f"59/0/{1000 if FULL else 30}").split("/"))
 ROUND = 30  # sagas at once
 KILLS = 6   # in a round
 DOMAINS = ("file", "c", "python")
@@ -136,10 +138,11 @@ class Site:
                 self.respond(process_id, node)  # which changes nothing
         return process_id
 
-    def respond(self, process_id, node):
-        for key, payload, step in sagas.responses(node):
+    def respond(self, process_id, node, step=None):
+        """step: the wait as it is shown, if it is in a loop."""
+        for key, payload, named in sagas.responses(node, step or node["name"]):
             headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-            query = f"?step={step}" if step else ""
+            query = f"?step={urllib.parse.quote(named)}" if named else ""
             answer = self.pawl.http("POST", f"/v1/processes/{process_id}/signals/{node['response']}{query}",
                                     body=json.dumps(payload).encode(), headers=headers)
             assert answer.status == 201, answer.body
@@ -203,9 +206,9 @@ class Round:
         return status in FINAL or status == "WAITING_FOR_TSQ" and self.saga(process_id)["operator"] == "leave"
 
     def answer(self, process_id, step):
-        come = {node["name"]: node for node in sagas.walk(self.saga(process_id)["nodes"])}.get(step, {})
+        come = {node["name"]: node for node in sagas.walk(self.saga(process_id)["nodes"])}.get(plain(step).split("[")[0], {})
         if come.get("come") == "asked":
-            self.site.respond(process_id, come)
+            self.site.respond(process_id, come, step)
         elif come.get("come") == "cancel":
             status = self.site.decide(process_id, "cancel", compensate=True)
             assert status in (200, 202), status
@@ -224,7 +227,7 @@ class Round:
         ends, effects = {}, {}
         for line in self.site.session.do("select process, step from demo.effect order by number"):
             process_id, step = line.split("|")
-            effects.setdefault(process_id, []).append(step)
+            effects.setdefault(process_id, []).append(plain(step))
         for process_id in [line["process_id"] for line in self.site.list(domain)]:
             shown = self.site.show(process_id)
             path = shown["state"]["saga"]["path"]
@@ -239,12 +242,17 @@ def end_of_model(model):
             "timeline": model.timeline, "events": model.events}
 
 
+def plain(name):
+    """A step's name as in a definition, without what says how it is run."""
+    return re.sub(r"\.([0-9]+)$", r"[\1]", name.replace("~", "undo-").removesuffix(":timeout"))
+
+
 def end_of(shown, effects):
     """What the three front ends must have in common. A compensation is ~STEP in a definition and a step with a name of
     its own in code, here undo-STEP; a timeout has a record of its own in code, STEP:timeout."""
     events = [event["event"] for event in shown["audit"]]
-    timeline = [(step["name"].replace("~", "undo-").removesuffix(":timeout"), step["attempt"], outcome(step["error"]),
-                 step["result"]) for step in shown["steps"] if not step["name"].endswith("-join")]
+    timeline = [(plain(step["name"]), step["attempt"], outcome(step["error"]),
+                 step["result"]) for step in shown["steps"] if "-join" not in step["name"]]
     return {"status": shown["status"], "state": shown["state"], "result": shown["result"], "effects": effects,
             "timeline": timeline, "events": {event: events.count(event) for event in sagas.EVENTS}}
 
@@ -256,6 +264,8 @@ def outcome(error):
         return "ok"
     if error.removeprefix("refused: ").startswith(("COMPENSATED: ", "FAILED: ")):
         return "refuse"
+    if "did not end" in error:
+        return "fail"
     return next((word for word in ("retry", "fail", "refuse") if word in error), error)
 
 

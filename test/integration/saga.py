@@ -11,11 +11,13 @@ every front end and the test find it. The nodes:
     sleep   ms
     set     patch: member -> a value, {"copy": member of the state} or {"result": step}
     if      test: [member, operator, value], is_not; then, else: nodes
+    loop    nodes, of which the last one is a step; until test holds after a round, at most `times` rounds; `to` is then
+            continue or fail. What is inside has in_loop, and is named with its round: s3[0] in a definition, s3.0 in code
     child   saga
 
 A step and a child may have an undo, which is a step. operator: what happens in troubleshooting, "retry" or "leave".
 
-Only what all three can say is here: no parallel and each, no wait for a condition, no save in the record of a step, no
+Only what all three can say is here: no parallel and each, no loop in a loop, no wait for a condition, no save in the record of a step, no
 on_failure "fail" (definitions only), no sleep of 0 (code only). A step that fails for good is its last attempt in
 Python, which has no other way.
 """
@@ -33,7 +35,7 @@ class Maker:
     """Makes one saga. Names are unique in it; its children have names of their own."""
 
     def __init__(self, rng, path, depth=0):
-        self.rng, self.path, self.depth, self.count = rng, path, depth, 0
+        self.rng, self.path, self.depth, self.count, self.in_loop = rng, path, depth, 0, False
         self.more = random.Random(path)  # what is added to waits, so that it changes no other node
         self.on_failure = rng.choice(["compensate", "compensate", "compensate", "troubleshoot"])
         self.operator = "retry" if depth or rng.random() < 0.7 else "leave"  # a parent waits for the end of its child
@@ -50,14 +52,16 @@ class Maker:
 
     def saga(self):
         nodes = self.nodes(self.rng.randint(2, 6), 0, [], set(MEMBERS))
-        result = [node["name"] for node in walk(nodes) if node["do"] in ("step", "wait", "child")]
+        result = [node["name"] for node in walk(nodes)
+                  if node["do"] in ("step", "wait", "child", "loop") and not node.get("in_loop")]
         return {"path": self.path, "on_failure": self.on_failure, "operator": self.operator, "nodes": nodes,
                 "result": result}
 
     def nodes(self, count, level, done, members):
         """done: the steps that have a result here; members: those of the state that no response changes any more."""
         nodes, done, members = [], list(done), set(members)
-        weights = {"step": 10, "wait": 4, "sleep": 2, "set": 4, "if": 4 * (level < 2), "child": 2 * (self.depth < 2)}
+        weights = {"step": 10, "wait": 4, "sleep": 2, "set": 4, "if": 4 * (level < 2), "loop": 3 * (level == 0),
+                   "child": 2 * (self.depth < 2 and not self.in_loop)}
         for kind in self.rng.choices(list(weights), list(weights.values()), k=count):
             nodes += getattr(self, "make_" + kind)(level, done, members)
         return nodes
@@ -87,7 +91,7 @@ class Maker:
         name, count = self.name("w"), self.rng.choice([1, 1, 1, 2])
         response = "r" + name
         payloads = [self.payload(response, number) for number in range(count)]
-        shares = {"asked": 6, "early": 0 if self.depth else 3, "never": 3, "cancel": self.on_failure == "compensate"}
+        shares = {"asked": 6, "early": 0 if self.depth or self.in_loop else 3, "never": 3, "cancel": self.on_failure == "compensate"}
         come, = self.rng.choices(list(shares), list(shares.values()))
         wait = {"do": "wait", "name": name, "response": response, "count": count, "payloads": payloads, "come": come,
                 "to": "continue"}
@@ -124,12 +128,28 @@ class Maker:
         patch = {member: self.rng.choice(sources)() for member in members}
         return [{"do": "set", "name": self.name("p"), "patch": patch}]
 
-    def make_if(self, level, done, members):
+    def test(self, members):
         values = [self.rng.randrange(3), "x", True, None]
-        test = [self.rng.choice(sorted(members)), self.rng.choice(["==", "is"]), self.rng.choice(values)]
+        return [self.rng.choice(sorted(members)), self.rng.choice(["==", "is"]), self.rng.choice(values)]
+
+    def make_if(self, level, done, members):
+        test = self.test(members)
         then, other = (self.nodes(self.rng.randint(least, 3), level + 1, done, members) for least in (1, 0))
         is_not = self.chance(0.3)
         return [{"do": "if", "name": self.name("i"), "test": test, "is_not": is_not, "then": then, "else": other}]
+
+    def make_loop(self, level, done, members):
+        self.in_loop, name = True, self.name("l")
+        nodes = self.nodes(self.rng.randint(0, 2), level + 1, done, members) + self.make_step(level, [], members)
+        self.in_loop = False
+        for node in walk(nodes):
+            node["in_loop"] = True
+            if node.get("undo"):
+                node["undo"]["in_loop"] = True
+        to = "fail" if self.on_failure == "compensate" and self.chance(0.3) else "continue"
+        done.append(name)
+        return [{"do": "loop", "name": name, "nodes": nodes, "test": self.test(members), "is_not": self.chance(0.3),
+                 "times": self.rng.randint(1, 3), "to": to}]
 
     def make_child(self, *_):
         name = self.name("c")
@@ -138,11 +158,13 @@ class Maker:
 
 
 def walk(nodes):
-    """All nodes, also those of branches; not those of children."""
+    """All nodes, also those of branches and loops; not those of children."""
     for node in nodes:
         yield node
         if node["do"] == "if":
             yield from walk(node["then"] + node["else"])
+        if node["do"] == "loop":
+            yield from walk(node["nodes"])
 
 
 def make(seed, number):
@@ -195,6 +217,9 @@ def step_of(node, domain):
     if node["do"] == "child":
         child = node["saga"]
         return {"process": {"type": type_of(child), "domain": domain, "state": state_of(child)}, **undo}
+    if node["do"] == "loop":
+        return {"repeat": list(steps(node["nodes"], "end", domain)), "until": condition(node), "times": node["times"],
+                "on_exhausted": node["to"]}
     if node["do"] == "sleep":
         return {"sleep": f"{node['ms']}ms"}
     if node["do"] == "set":
@@ -204,12 +229,13 @@ def step_of(node, domain):
     return {"wait": wait, **timeout}
 
 
-def responses(node):
-    """What is sent to a wait: key, payload, and the wait that it names."""
+def responses(node, step):
+    """What is sent to a wait: key, payload, and the wait that it names. step: its name, with its round."""
     if node["decoy"]:
-        yield f"{node['name']}-decoy", {node["response"]: "decoy"}, node["decoy"]
+        round_ = step.removeprefix(node["name"]) if node["decoy"] != "elsewhere" else ""
+        yield f"{step}-decoy", {node["response"]: "decoy"}, node["decoy"] + round_
     for number, payload in enumerate(node["payloads"]):
-        yield f"{node['name']}-{number}", payload, node["name"] if node["named"] else None
+        yield f"{step}-{number}", payload, step if node["named"] else None
 
 
 def result_of(node):
@@ -219,13 +245,14 @@ def result_of(node):
 
 
 def action(step):
-    return {"sql": "demo.step", "input": {**given(step), "process": "{{process.id}}"},
+    round_ = "[{{index}}]" if step.get("in_loop") else ""
+    return {"sql": "demo.step", "input": {**given(step, round_), "process": "{{process.id}}"},
             "retry": {"attempts": step["attempts"], "delay": f"{DELAY_S * 1000:.0f}ms", "factor": 1}}
 
 
-def given(step):
-    """To demo.act, with the process's id."""
-    return {"step": step["name"], "value": step["value"], "outcomes": step["outcomes"]}
+def given(step, round_):
+    """To demo.act, with the process's id. round_: "[2]", ".2"; "": in no loop."""
+    return {"step": step["name"] + round_, "value": step["value"], "outcomes": step["outcomes"]}
 
 
 def source(value):
@@ -252,7 +279,7 @@ class Model:
     def __init__(self, saga):
         self.saga, self.state, self.result, self.status = saga, state_of(saga), None, "COMPLETED"
         self.effects, self.timeline, self.events = [], [], dict.fromkeys(EVENTS, 0)
-        self.results, self.undos, self.children = {}, [], []
+        self.results, self.undos, self.children, self.round = {}, [], [], ""
         self.respond_all(lambda node: node["come"] == "early")
         try:
             self.run(saga["nodes"])
@@ -265,7 +292,7 @@ class Model:
     def compensate(self):
         if self.saga["on_failure"] == "compensate":
             self.status = "COMPENSATED"
-            for undo in reversed(self.undos):
+            for undo, self.round in reversed(self.undos):
                 self.step(undo, is_undo=True)
         self.events["MOVED_TO_TSQ"] += self.status == "WAITING_FOR_TSQ"
 
@@ -275,7 +302,7 @@ class Model:
                 self.respond(node)
 
     def respond(self, node):
-        for _, payload, _ in responses(node):
+        for _, payload, _ in responses(node, node["name"]):
             self.events["RESPONSE"] += 1
             self.state.update(payload if isinstance(payload, dict) else {node["response"]: payload})
 
@@ -284,12 +311,12 @@ class Model:
             getattr(self, "run_" + node["do"])(node)
 
     def note(self, node, attempt=1, outcome="ok", result=None):
-        self.timeline.append((node["name"], attempt, outcome, result))
+        self.timeline.append((node["name"] + self.round, attempt, outcome, result))
 
     def done(self, node, result):
         self.results[node["name"]] = result
         if node.get("undo"):
-            self.undos.append(node["undo"])
+            self.undos.append((node["undo"], self.round))
 
     def step(self, node, is_undo=False):
         """Its attempts, until one succeeds. An operator gives it as many again."""
@@ -299,7 +326,7 @@ class Model:
             outcome = node["outcomes"][min(attempt, len(node["outcomes"])) - 1]
             self.note(node, attempt, outcome, {"value": node["value"]} if outcome == "ok" else None)
             if outcome == "ok":
-                self.effects.append(node["name"])
+                self.effects.append(node["name"] + self.round)
                 return
             left -= 1
             if outcome == "refuse" or outcome == "fail" or not left:
@@ -340,6 +367,21 @@ class Model:
         self.note(node, result=is_then)
         self.run(node["then" if is_then else "else"])
 
+    def run_loop(self, node):
+        is_over, rounds = False, 0
+        while not is_over and rounds < node["times"]:
+            self.round, rounds = f"[{rounds}]", rounds + 1
+            self.run(node["nodes"])
+            is_over = holds(node, self.state)
+            self.note(node, result=is_over)
+        self.round = ""
+        if not is_over and node["to"] == "fail":
+            self.note(node, outcome="fail")
+            raise Stop("WAITING_FOR_TSQ")
+        result = loop_result(node, rounds, self.results)
+        self.note(node, result=result)
+        self.done(node, result)
+
     def run_child(self, node):
         child = Model(node["saga"])
         self.children.append(child)
@@ -365,6 +407,10 @@ def patch_of(node, state, results):
         return of
 
     return {member: value(of) for member, of in node["patch"].items()}
+
+
+def loop_result(node, rounds, results):
+    return {"rounds": rounds, "last": results[node["nodes"][-1]["name"]]}
 
 
 def holds(node, state):
