@@ -3,7 +3,8 @@
 -- An id is unique in its domain: the same id in two domains is two commands. A key names one request of a sender. So a command
 -- that is sent under a key is refused if the key has been used in another domain (ADR 37). Commands and processes are apart: the order 17 may be a
 -- process and a command.
--- Locks: an advisory lock per key until the end of the transaction. Its holder decides; the next sender sees what was committed.
+-- Locks: a row of pawl.send_lock per key until the end of the transaction, in the order of the keys. Its holder decides; the next sender sees what was
+-- committed. No advisory lock, which every login could take.
 -- Errors: QU001 a key is empty or too long, or differs from the id.
 
 -- The id that a key becomes: itself if it is a UUID, else a hash of name and key (UUID version 8). The hash is part of the interface: with another one,
@@ -65,8 +66,37 @@ begin
 end
 $$;
 
+-- Until the end of the transaction: another one that inserts the same key waits for this one, although the row is deleted again.
+create or replace function pawl.send_keys_lock (p_ids uuid[])
+  returns void
+  language plpgsql
+  set plan = keyed_cached
+as $$
+begin
+  insert into pawl.send_lock (id) select u.id from unnest(p_ids) u (id) order by u.id;
+  delete from pawl.send_lock l where l.id = any (p_ids);
+end
+$$;
+
+-- The same, waiting for so long for each. False: another transaction has one of them, and none is locked.
+create or replace function pawl.send_keys_try (p_ids uuid[], p_wait_ms integer)
+  returns boolean
+  language plpgsql
+as $$
+declare
+  v_before text := current_setting('lock_timeout');
+begin
+  perform set_config('lock_timeout', p_wait_ms::text, true);
+  perform pawl.send_keys_lock(p_ids);
+  perform set_config('lock_timeout', v_before, true);
+  return true;
+exception when lock_not_available then
+  return false; -- and the setting is as it was
+end
+$$;
+
 -- Lock the keys of a send. Returns those that are not to be sent: used in another domain before, or, with p_nowait, being used by another transaction.
--- p_nowait waits 10 ms for each of at most five, and takes at most 500 keys, because each is a lock of PostgreSQL; the others are tried again.
+-- p_nowait waits 10 ms for the first five of these, and takes at most 500 keys; the others are tried again.
 create or replace function pawl.send_keys (p_nowait boolean, p_domain text, p_ids uuid[], p_keyed boolean[])
   returns uuid[]
   language plpgsql
@@ -76,24 +106,20 @@ declare
   v_ids uuid[] := array(select distinct u.id from unnest(p_ids, p_keyed) u (id, keyed) where u.keyed order by u.id);
   v_aside uuid[] := v_ids[c_keys_max + 1:];
   v_waits integer := 0;
-  v_lock bigint;
   v_id uuid;
 begin
-  foreach v_id in array v_ids[:c_keys_max] loop
-    v_lock := hashtextextended('pawl key ' || v_id, 0);
-    if p_nowait is not true then
-      perform pg_advisory_xact_lock(v_lock);
-    elsif not pg_try_advisory_xact_lock(v_lock) then
-      v_waits := v_waits + 1;
-      if v_waits <= 5 then
-        perform pg_sleep(0.01);
-      end if;
-      if v_waits > 5 or not pg_try_advisory_xact_lock(v_lock) then
+  v_ids := v_ids[:c_keys_max];
+  if p_nowait is not true then
+    perform pawl.send_keys_lock(v_ids);
+  elsif not pawl.send_keys_try(v_ids, 10) then
+    foreach v_id in array v_ids loop
+      if not pawl.send_keys_try(array[v_id], case when v_waits < 5 then 10 else 1 end) then
+        v_waits := v_waits + 1;
         v_aside := v_aside || v_id;
       end if;
-    end if;
-  end loop;
+    end loop;
+  end if;
   -- In a new snapshot, which sees what the locks were waited for.
-  return v_aside || array(select u.id from unnest(v_ids[:c_keys_max]) u (id) where pawl.key_elsewhere(p_domain, u.id) is not null);
+  return v_aside || array(select u.id from unnest(v_ids) u (id) where pawl.key_elsewhere(p_domain, u.id) is not null);
 end
 $$;

@@ -26,7 +26,7 @@
 --     reply_queue         insert once, updated by retention
 --     failed_operations   insert once, two updates per try; small: more than a hundred open rows are an alert
 --     retention_clock, audit_start, reply_queue_bound, least_age    settings of retention: once a minute at most
---     queue_lock, command_allocation    always empty
+--     queue_lock, send_lock, command_allocation    always empty
 --
 -- There are no foreign keys: each would cost an index lookup per row, and only pawl's functions write here.
 
@@ -316,6 +316,11 @@ insert into pawl.reply_queue_bound (most) values (1000);
 -- (pgmq.acquire_queue_lock).
 create table pawl.queue_lock (
   name text primary key
+);
+
+-- The same for a sender's key (pawl.send_keys). Without WAL: after a crash no transaction is left that would hold one.
+create unlogged table pawl.send_lock (
+  id uuid primary key
 );
 
 -- One row. Retention reads it to notice a clock that jumps ahead.

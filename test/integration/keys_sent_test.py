@@ -104,6 +104,17 @@ def a_key_that_an_open_transaction_uses_is_waited_for():
 
 
 @test
+def a_login_that_may_send_nothing_holds_up_no_key():
+    """A key was an advisory lock with a known number, which every login may take."""
+    with Database() as db:
+        with Session(db.url) as stranger, Session(db.url) as sender:
+            stranger.do("begin; select pg_advisory_lock(hashtextextended('pawl key ' || pawl.key('order-17'), 0))")
+            sender.do("set lock_timeout = '2s'; select pawl.send('shop', 'charge', p_key => 'order-17')")
+            assert db.value("select count(*) from pawl.command") == "1"
+        assert db.value("select count(*) from pawl.send_lock") == "0"
+
+
+@test
 def a_text_is_a_key_in_sql():
     with Database() as db:
         role = db.value("select session_user")
