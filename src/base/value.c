@@ -5,6 +5,8 @@
 #include "base/value.h"
 
 #include <assert.h>
+#include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -403,4 +405,90 @@ int value_compare_strings(Value a, Value b)
     free(a_bytes);
     free(b_bytes);
     return order;
+}
+
+/* ---- a hash ---- */
+
+/* Equal numbers have the same digits and the same point. */
+static void number_hash(crypto_generichash_state *state, Value number)
+{
+    Decimal decimal = decimal_read(number);
+    size_t  count   = decimal.whole.size + decimal.fraction.size;
+    char    head[sizeof "-9223372036854775808."];
+
+    while (count > 0 && decimal_digit(&decimal, count - 1) == '0')
+        count--;
+    if (count == 0)
+        return;
+    int size = snprintf(head, sizeof head, "%s%lld.", decimal.is_negative ? "-" : "", (long long)decimal.point);
+    crypto_generichash_update(state, (const unsigned char *)head, (size_t)size);
+    size_t whole = count < decimal.whole.size ? count : decimal.whole.size;
+    crypto_generichash_update(state, (const unsigned char *)decimal.whole.bytes, whole);
+    crypto_generichash_update(state, (const unsigned char *)decimal.fraction.bytes, count - whole);
+}
+
+static void string_hash(crypto_generichash_state *state, Value string)
+{
+    Value text  = inner(string);
+    char *bytes = NULL;
+
+    if (has_escape(string)) {
+        bytes      = decode(string, &text.size);
+        text.bytes = bytes;
+    }
+    crypto_generichash_update(state, (const unsigned char *)text.bytes, text.size);
+    free(bytes);
+}
+
+static void items_hash(crypto_generichash_state *state, Value array)
+{
+    unsigned char hash[VALUE_HASH_BYTES];
+    const char   *at = NULL;
+    Value         item;
+
+    while (value_item_next(array, &at, &item)) {
+        value_hash(item, hash);
+        crypto_generichash_update(state, hash, sizeof hash);
+    }
+}
+
+/* The sum of what its members hash to, so that their order does not count. */
+static void members_hash(crypto_generichash_state *state, Value object)
+{
+    uint64_t sum[VALUE_HASH_BYTES / sizeof(uint64_t)] = {0}, parts[COUNT(sum)];
+
+    for (const char *at = object.bytes + 1; scan_next(&at);) {
+        Value                    value = value_slice(scan_member_value(at));
+        crypto_generichash_state member;
+
+        crypto_generichash_init(&member, NULL, 0, VALUE_HASH_BYTES);
+        value_hash(value_slice(at), (unsigned char *)parts);
+        crypto_generichash_update(&member, (const unsigned char *)parts, sizeof parts);
+        value_hash(value, (unsigned char *)parts);
+        crypto_generichash_update(&member, (const unsigned char *)parts, sizeof parts);
+        crypto_generichash_final(&member, (unsigned char *)parts, sizeof parts);
+        for (size_t i = 0; i < COUNT(sum); i++)
+            sum[i] += parts[i];
+        at = value.bytes + value.size;
+    }
+    crypto_generichash_update(state, (const unsigned char *)sum, sizeof sum);
+}
+
+void value_hash(Value value, unsigned char *ret_hash)
+{
+    ValueKind                kind = value_kind(value);
+    unsigned char            head = (unsigned char)kind;
+    crypto_generichash_state state;
+
+    crypto_generichash_init(&state, NULL, 0, VALUE_HASH_BYTES);
+    crypto_generichash_update(&state, &head, 1);
+    if (kind == VALUE_NUMBER)
+        number_hash(&state, value);
+    else if (kind == VALUE_STRING)
+        string_hash(&state, value);
+    else if (kind == VALUE_ARRAY)
+        items_hash(&state, value);
+    else if (kind == VALUE_OBJECT)
+        members_hash(&state, value);
+    crypto_generichash_final(&state, ret_hash, VALUE_HASH_BYTES);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/reader.h"
+#include "base/scan.h"
 #include "process/code_internal.h"
 #include "process/sent.h"
 
@@ -114,6 +115,19 @@ static bool name_is_valid(const char *name)
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == size;
 }
 
+/* JSON by its value: a function may pass on a result, which has other spaces and another order of members when it comes from its record. */
+static void part_hash(crypto_generichash_state *state, const char *part)
+{
+    unsigned char hash[VALUE_HASH_BYTES];
+    size_t        size = strlen(part);
+
+    if (scan_check(part, size, "input", /* reterr= */ NULL) == OK)
+        value_hash(value_trim(part, size), hash);
+    else
+        crypto_generichash(hash, sizeof hash, (const unsigned char *)part, size, /* key= */ NULL, 0);
+    crypto_generichash_update(state, hash, sizeof hash);
+}
+
 /* The parts are hashed one after another: joined, the payloads of a replay would be in memory at the same time. */
 static void input_hash(const char *const *parts, char *ret_hash)
 {
@@ -122,7 +136,7 @@ static void input_hash(const char *const *parts, char *ret_hash)
 
     crypto_generichash_init(&state, /* key= */ NULL, 0, sizeof hash);
     for (; *parts; parts++)
-        crypto_generichash_update(&state, (const unsigned char *)*parts, strlen(*parts));
+        part_hash(&state, *parts);
     crypto_generichash_final(&state, hash, sizeof hash);
     sodium_bin2hex(ret_hash, CODE_HASH_SIZE, hash, (CODE_HASH_SIZE - 1) / 2);
 }

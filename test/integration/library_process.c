@@ -429,6 +429,24 @@ static PawlFlow decides(PawlRun *run)
     return PAWL_FLOW_NEXT;
 }
 
+static PawlOutcome stock(PawlJob *job, void *context)
+{
+    (void)context;
+    pawl_job_result(job, "{\"shelf\":\"\\u0041\",  \"id\":1e2,\"c\":[2.50, 1]}");
+    return PAWL_JOB_COMPLETE;
+}
+
+/* The result of a step is the input of the next one: as the step gave it, and in a replay as it was recorded. */
+static PawlFlow passes_on(PawlRun *run)
+{
+    const char *result, *approval;
+
+    PAWL_FLOW(pawl_run_step(run, &(PawlStep){.name = "reserve", .body = stock}, &result));
+    PAWL_FLOW(pawl_run_step(run, &(PawlStep){.name = "pack", .input = result, .body = plain}, NULL));
+    PAWL_FLOW(pawl_run_wait(run, &(PawlWait){.name = "approval"}, &approval));
+    return pawl_run_step(run, &(PawlStep){.name = "ship", .input = approval, .body = plain}, NULL);
+}
+
 /* Reports, and fails once; the second attempt's result is what the first one has reported. The other step has reported nothing. */
 static PawlOutcome report(PawlJob *job, void *context)
 {
@@ -451,7 +469,8 @@ static PawlFlow reporting(PawlRun *run)
     static char packed[] = "pack", other[] = "other";
     const char *result;
 
-    PAWL_FLOW(pawl_run_step(run, &(PawlStep){.name = packed, .body = report, .context = packed, .delay_ms = 1}, &result));
+    PAWL_FLOW(
+        pawl_run_step(run, &(PawlStep){.name = packed, .body = report, .context = packed, .delay_ms = 1}, &result));
     pawl_run_result(run, result);
     return pawl_run_step(run, &(PawlStep){.name = other, .body = report, .context = other}, NULL);
 }
@@ -467,6 +486,8 @@ static PawlFlow order(PawlRun *run, void *context)
     PawlFlow           flow;
 
     (void)context;
+    if (is("passes-on"))
+        return passes_on(run);
     if (strncmp(variant, "handled-", 8) == 0)
         return payment(run);
     if (strncmp(variant, "payout", 6) == 0)

@@ -194,6 +194,17 @@ def a_changed_function_is_found_before_anything_runs():
 
 
 @test
+def a_result_that_is_passed_on_is_the_same_input_in_a_replay():
+    with Site() as site:
+        shop = site.shop("passes")
+        shop.start().run("passes-on")
+        wait_until(lambda: shop.show()["waits_for"] == {"approval": 1}, what="it waits")
+        assert shop.pawl_library("signal", shop.id, "approval", '{"z":  1.0, "a": "\\u0062"}', "1")[0] == 0
+        shown = shop.wait("COMPLETED", "WAITING_FOR_TSQ")
+        assert (shown["status"], names_of(shown)) == ("COMPLETED", ["reserve", "pack", "approval", "ship"]), shown
+
+
+@test
 def a_step_sends_a_command_in_its_transaction():
     with Site() as site:
         shop = site.shop("sends").start()
