@@ -4,7 +4,7 @@ import os
 from contextlib import contextmanager
 
 from bus_commands import events, send, show
-from checks import metric, stop_clean
+from checks import measured, memory_mib, metric, stop_clean
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_cli import define, start, wait_status as wait_process
 
@@ -136,12 +136,6 @@ end $$;
 """
 
 
-def memory(pawl, name="VmRSS"):
-    """In MiB."""
-    with open(f"/proc/{pawl.server.pid}/status", encoding="utf-8") as status:
-        return next(int(line.split()[1]) // 1024 for line in status if line.startswith(name))
-
-
 def say(pawl, how, mib, then=0):
     """The processes of three steps that say so much at once."""
     define(pawl, {"domain": "edge", "type": how, "on_failure": "troubleshoot", "steps": [
@@ -153,12 +147,13 @@ def say(pawl, how, mib, then=0):
 def what_a_function_says_besides_its_result_takes_no_memory():
     with handlers() as (db, pawl, _):
         db.rows(SAYS)
+        measured(pawl)
         pawl.serve()
-        before = memory(pawl)
+        before = memory_mib(pawl.server.pid)
         for how, end in (("error", "FAILED"), ("detail", "FAILED"), ("canceled", "WAITING_FOR_TSQ"), ("notice", "COMPLETED"), ("wake", "COMPLETED")):
             for process in say(pawl, how, 32):
                 wait_process(pawl, process, end)
-            most = memory(pawl, "VmHWM")
+            most = memory_mib(pawl.server.pid, "VmHWM")
             assert most < before + 60, f"{how}: {before} MiB, then {most} MiB"
         stop_clean(pawl.server)
 
@@ -168,16 +163,17 @@ def a_notice_that_cannot_be_kept_from_a_pod_leaves_its_memory_with_its_connectio
     """INFO is sent whatever client_min_messages says. More than 64 MiB are a failed attempt, whose function is ended."""
     with handlers() as (db, pawl, login):
         db.rows(SAYS)
+        measured(pawl)
         pawl.serve()
-        before = memory(pawl)
+        before = memory_mib(pawl.server.pid)
         for process in say(pawl, "info", 32):
             wait_process(pawl, process, "COMPLETED")
-        wait_until(lambda: memory(pawl) < before + 60, what="the memory is free again")
+        wait_until(lambda: memory_mib(pawl.server.pid) < before + 60, what="the memory is free again")
         hanging, *_ = say(pawl, "info", 80, then=3600)
         shown = wait_process(pawl, hanging, "WAITING_FOR_TSQ")
         assert "more than 64 MiB of notices" in shown["error"], shown
         wait_until(lambda: not running(db, login), what="the functions are ended")
-        wait_until(lambda: memory(pawl) < before + 60, what="the memory is free again")
+        wait_until(lambda: memory_mib(pawl.server.pid) < before + 60, what="the memory is free again")
         stop_clean(pawl.server)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 
+from checks import measured, memory_mib
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_cli import cli, define, lines, run, show, start, steps, wait_status
 
@@ -34,11 +35,6 @@ def names(shown):
 
 def asked(db):
     return db.value("select string_agg(round, ' ' order by number) from demo.asked")
-
-
-def memory_kib(pod):
-    with open(f"/proc/{pod.pid}/status", encoding="ascii") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
 @test
@@ -77,6 +73,7 @@ def a_repeat_whose_rounds_are_used_up_fails_and_gets_as_many_again():
 @test
 def quick_rounds_take_no_more_memory_than_a_few_and_stop_with_their_worker():
     with Database() as db, Pawl(db) as pawl:
+        measured(pawl)
         define(pawl, {"domain": "edge", "type": "quick", "steps": [
             {"name": "poll", "repeat": [{"name": "n", "set": {"n": "{{index}}"}}], "until": "state.n >= 999", "times": 1000}]})
         pod = pawl.serve()
@@ -90,7 +87,8 @@ def quick_rounds_take_no_more_memory_than_a_few_and_stop_with_their_worker():
         wait_until(lambda: db.value("select count(*) from pawl.outcome") == "1", what="it has ended")
         assert db.value("select o.status from pawl.outcome o") == "COMPLETED"
         assert db.value(records) == "2001" and db.value("select state ->> 'n' from pawl.process") == "999"
-        assert memory_kib(pod) < 250 << 10, memory_kib(pod)
+        most = memory_mib(pod.pid, "VmHWM")
+        assert most < 250, most
 
 
 # --- retries from a round ---
