@@ -81,8 +81,8 @@ const char *value_raw(Value value, Arena *arena);  /* as it is written */
 int value_compare_numbers(Value a, Value b);
 /* <0, 0, >0, by bytes without escapes. Both are strings. */
 int value_compare_strings(Value a, Value b);
-/* Equal for values that are equal as jsonb, however they are written: with other spaces, escapes and zeros, or members in
- * another order. */
+/* Equal for values that are equal as jsonb, however they are written: with other spaces, escapes and zeros, or
+ * members in another order. */
 #define VALUE_HASH_BYTES 16
 void value_hash(Value value, unsigned char *ret_hash);
 
