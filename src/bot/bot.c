@@ -60,6 +60,7 @@ static ErrorCode workers_make(Bot *bot, Error *reterr)
                          .handler     = bot->updates};
     WorkerRow outbox  = {.domain      = bot->domain_outbox,
                          .concurrency = OUTBOX_CONCURRENCY,
+                         .ahead_max   = OUTBOX_CONCURRENCY, /* what is claimed is not counted as waiting */
                          .handler     = telegram_outbox_handler(bot->outbox)};
 
     bot->workers = worker_set_new(bot->options.pool, /* handler_pool= */ NULL);

@@ -77,6 +77,8 @@ Worker *worker_new(const WorkerOptions *options)
         worker->options.concurrency = WORKER_CONCURRENCY_DEFAULT;
     if (!worker->options.batch)
         worker->options.batch = CLAIM_MAX;
+    if (!worker->options.ahead_max)
+        worker->options.ahead_max = AHEAD_MAX;
     if (!worker->options.lease_ms)
         worker->options.lease_ms = LEASE_MS_DEFAULT;
     worker->claimer       = claimer_new(options->pool, options->domain, options->types, options->name);
@@ -277,7 +279,7 @@ static int worker_most(const Worker *worker)
         return worker->options.concurrency;
     if (ahead < worker->options.concurrency)
         ahead = worker->options.concurrency;
-    return worker->options.concurrency + (ahead < AHEAD_MAX ? (int)ahead : AHEAD_MAX);
+    return worker->options.concurrency + (ahead < worker->options.ahead_max ? (int)ahead : worker->options.ahead_max);
 }
 
 /* Under the mutex: how many to claim now. What is claimed ahead is claimed when half of it is used up; otherwise as many as can begin now: another

@@ -102,6 +102,7 @@ typedef struct {
     const char        *name;        /* of this worker, unique per process start */
     int                concurrency; /* 0: WORKER_CONCURRENCY_DEFAULT */
     int                batch;       /* most commands in one claim; 0: as many as there are free handlers */
+    int                ahead_max;   /* most commands that are claimed ahead of the handlers; 0: 1,000 */
     int                lease_ms;    /* 0: 30 s */
     int      timeout_ms;   /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
     bool     drain;        /* end when nothing is left: nothing queued, delayed or leased */

@@ -166,6 +166,7 @@ ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline
                                                 .types        = types_copy(set->arena, row->types),
                                                 .name         = name_make(set->arena),
                                                 .concurrency  = row->concurrency,
+                                                .ahead_max    = row->ahead_max,
                                                 .batch        = row->batch,
                                                 .lease_ms     = row->lease_ms,
                                                 .timeout_ms   = row->timeout_ms,

@@ -21,8 +21,8 @@
 
 typedef struct {
     const char        *domain;
-    const char *const *types;                                    /* NULL: all */
-    int                concurrency, batch, lease_ms, timeout_ms; /* 0: the defaults of WorkerOptions */
+    const char *const *types;                                               /* NULL: all */
+    int                concurrency, batch, ahead_max, lease_ms, timeout_ms; /* 0: the defaults of WorkerOptions */
     bool               drain;
     bool               is_lazy, shares_types; /* see WorkerOptions */
     /* Exactly one of these. */

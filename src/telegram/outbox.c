@@ -125,9 +125,11 @@ static void capacity_set(TelegramOutbox *outbox, int capacity)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&outbox->mutex);
 
-    outbox->capacity       = capacity / CAPACITY_SHARE;
+    bool is_nearly_full = capacity <= outbox->options.size_max / CAPACITY_SHARE;
+
+    outbox->capacity       = is_nearly_full ? 0 : capacity / CAPACITY_SHARE;
     outbox->capacity_until = mono_plus_ms(clock_mono(), CAPACITY_MS);
-    if (capacity > outbox->options.size_max / CAPACITY_SHARE)
+    if (!is_nearly_full)
         outbox->is_full = false;
 }
 
