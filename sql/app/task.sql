@@ -4,7 +4,8 @@
 -- Errors: PW003 a name, holder or time is missing or out of range.
 
 -- Renew the leases that p_holder has, take those that ended, and those that end later than any lease can: the clock was ahead when they
--- were taken. Returns the names that are its own until p_lease_ms from now. There are at most as many tasks as fit into a call, and a thousand in all.
+-- were taken. Returns the names that are its own until p_lease_ms from now. At most 100 in a call, and a thousand in all:
+-- those that are there are always renewed.
 create or replace function pawl.task_claim (p_names text[], p_holder uuid, p_lease_ms integer)
   returns setof text
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -21,8 +22,8 @@ begin
   if exists (select from unnest(p_names) n where (char_length(n) between 1 and 63) is not true) then
     raise exception 'names must have 1 to 63 characters each' using errcode = 'PW003';
   end if;
-  if cardinality(p_names) > 100 or (select count(*) from (select from pawl.task t limit 1000) t) = 1000 then
-    raise exception 'names must be at most 100, and there are at most 1000 tasks' using errcode = 'PW003';
+  if cardinality(p_names) > 100 then
+    raise exception 'names must be at most 100' using errcode = 'PW003';
   end if;
   v_until := v_now + p_lease_ms * interval '1 ms';
   v_mine := array(
@@ -33,6 +34,12 @@ begin
   update pawl.task t set holder = p_holder, until = v_until where t.name = any (v_mine);
   return query select unnest(v_mine);
   if (select count(*) from pawl.task t where t.name = any (p_names)) < cardinality(p_names) then
+    -- Names that nobody renews go, so that no login can use up the others' places for ever.
+    delete from pawl.task t where t.name in (
+      select d.name from pawl.task d where d.until < v_now - interval '1 hour' and d.name <> all (p_names) for update skip locked);
+    if (select count(*) from (select from pawl.task t limit 1000) t) = 1000 then
+      raise exception 'there are at most 1000 tasks' using errcode = 'PW003';
+    end if;
     return query
       insert into pawl.task as t (name, holder, until)
       select n.name, p_holder, v_until from (select distinct u.name from unnest(p_names) u (name) order by u.name) n

@@ -390,9 +390,9 @@ begin
            case when p.id is null then 'NOT_FOUND'
                 when u.id = any (v_large) and r.payload is null and k.payload_hash is null then 'TOO_LARGE'
                 when u.ord <> all (v_stored) then
-                  case when coalesce(r.payload = coalesce(u.payload, 'null') and r.to_step is not distinct from u.step
-                                       and r.to_item = coalesce(u.item::integer[], '{}'),
-                                     k.payload_hash = pawl.response_hash(u.payload, u.step, u.item::integer[])) then 'REPEATED' else 'KEY_REUSED' end
+                  case when case when r.payload is null then k.payload_hash = pawl.response_hash(u.payload, u.step, u.item::integer[])
+                                 else r.payload = coalesce(u.payload, 'null') and r.to_step is not distinct from u.step
+                                   and r.to_item = coalesce(u.item::integer[], '{}') end then 'REPEATED' else 'KEY_REUSED' end
                 when r.verdict is not null then r.verdict
                 when u.id = any (v_resumed) then 'RESUMED'
                 when o.id is not null then 'LATE'

@@ -112,7 +112,8 @@ static void served_choose(ClaimGroup *group, Served *served)
     ClaimWait *first = TAILQ_FIRST(&group->waits);
 
     for (ClaimWait *wait = first; wait && served->wait_count < SERVED_MAX; wait = TAILQ_NEXT(wait, link)) {
-        if (wait->lease_ms != first->lease_ms || served->limit + wait->limit > CLAIM_MAX)
+        if (wait->lease_ms != first->lease_ms || wait->on_found != first->on_found ||
+            served->limit + wait->limit > CLAIM_MAX)
             continue;
         wait->running                       = true;
         served->waits[served->wait_count++] = wait;
@@ -171,6 +172,7 @@ static void share_copy(ClaimWait *wait, const ClaimedCommand *list, int count)
         wait->list[i].command_id = arena_text(wait->arena, list[i].command_id);
         wait->list[i].type       = arena_text(wait->arena, list[i].type);
         wait->list[i].payload    = arena_text(wait->arena, list[i].payload);
+        wait->list[i].progress   = arena_text(wait->arena, list[i].progress);
     }
 }
 
@@ -194,7 +196,8 @@ static void served_divide(Served *served)
     }
 }
 
-/* Under the mutex: a claim found less than was wanted, or failed. That is so for every waiter that was there when it began: up to `last`. */
+/* Under the mutex: a claim found nothing, or failed. That is so for every waiter that was there when it began: up to `last`. One that found less than
+ * was wanted may have been cut by the bytes of payloads: the next one will say. */
 static void group_tried(Claims *claims, ClaimGroup *group, int64_t last, const Served *served)
 {
     ClaimWait *wait;
@@ -248,7 +251,7 @@ static void group_serve(Claims *claims, ClaimGroup *group)
     group_claim(claims, group, &served);
     served_divide(&served);
     mutex_lock(&claims->mutex);
-    if (served.count < served.limit)
+    if (served.count == 0)
         group_tried(claims, group, last, &served);
     served_end(claims, &served, &done);
     if (claims->stopping)

@@ -3,7 +3,7 @@
  *
  * A group is a domain with a set of types: its claim cursor (bus/claim.h), shared by all requests, and the requests that wait, in
  * the order they came. Few threads serve all groups: one claim at a time for a group, for its first waiters together: those with the lease time of the
- * first, up to SERVED_MAX. What it finds goes to them in their order. One that finds fewer than they want counts for all waiters of the group, however many.
+ * first, up to SERVED_MAX. What it finds goes to them in their order. One that finds nothing counts for all waiters of the group, however many.
  *
  *     submitted -> group is due                        group is due -> claim for the first waiters
  *     notification of the domain -> group is due       found nothing -> all wait for the next poll, 1 s later

@@ -12,9 +12,9 @@ from servers import Session
 POLLERS = 2000
 
 
-def request(pawl, domain, **body):
+def request(pawl, domain, route="domains", **body):
     payload = json.dumps({"limit": 1, **body}).encode()
-    return (f"POST /v1/domains/{domain}/claim HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {pawl.TOKEN}\r\n"
+    return (f"POST /v1/{route}/{domain}/claim HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {pawl.TOKEN}\r\n"
             f"Content-Length: {len(payload)}\r\n\r\n").encode() + payload
 
 
@@ -41,6 +41,17 @@ class Pollers:
                 head, body = one.recv(65536).split(b"\r\n\r\n", 1)
             assert head.startswith(b"HTTP/1.1 200"), head
             self.answers.append(json.loads(body)["items"])
+        return self.answers
+
+    def read_whole(self):
+        """The same for answers of any size, one after the other."""
+        for key, _ in self.selector.select(0.01):
+            self.selector.unregister(key.fileobj)
+            with key.fileobj as one, one.makefile("rb") as answer:
+                assert answer.readline().startswith(b"HTTP/1.1 200")
+                head = [line.lower().partition(b":") for line in iter(answer.readline, b"\r\n")]
+                size = next(int(value) for name, _, value in head if name == b"content-length")
+                self.answers.append(json.loads(answer.read(size))["items"])
         return self.answers
 
     def close(self):
@@ -177,6 +188,58 @@ def claims_that_wait_are_served_by_one_statement_and_each_gets_its_own():
         stop_clean(pawl.server)
         # The first one; those that came meanwhile, of which the last may come a claim later; the one with another lease.
         assert claim_calls(db) <= 8, claim_calls(db)
+
+
+@test
+def what_is_claimed_for_several_waiters_is_whole_for_each():
+    """Progress of the attempts before, and payloads of which not all fit into one claim."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        for number in range(12):
+            assert pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "charge", "payload": {"n": number, "x": "x" * 1000000}}).status == 201
+        items = [item for _ in range(4) for item in claim(pawl, 12)]
+        assert len(items) == 12
+        for item in items:
+            report = {"command_id": item["command_id"], "lease": item["lease"], "percent": 60, "text": "n" * 150}
+            assert pawl.http("POST", "/v1/domains/shop/progress", {"items": [report]}).json["items"][0]["verdict"] == "reported"
+        settles = [{"command_id": item["command_id"], "lease": item["lease"], "outcome": "retry", "delay_s": 0} for item in items]
+        with Session(db.url) as session:
+            session.do("begin")
+            session.do("lock table pawl.ready in access exclusive mode")
+            pollers = [Pollers(pawl, 1, "shop", wait_s=30) for _ in range(12)]
+            wait_until(lambda: db.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'claim' "
+                                        f"and datname = '{db.name}'") == "1", what="the first claim waits")
+            session.do("commit")
+        for first in range(0, 12, 4):
+            assert pawl.http("POST", "/v1/domains/shop/settle", {"items": settles[first:first + 4]}).status == 200
+        wait_until(lambda: all(len(one.read_whole()) == 1 for one in pollers), what="all are answered")
+        got = [one.answers[0][0] for one in pollers]
+        assert {item["payload"]["n"] for item in got} == set(range(12))
+        assert all(item["progress"]["text"] == "n" * 150 for item in got), got[0]["progress"]
+        for one in pollers:
+            one.close()
+        stop_clean(pawl.server)
+
+
+@test
+def a_claim_of_commands_and_one_of_activations_share_nothing():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        with Session(db.url) as session:
+            session.do("begin")
+            session.do("lock table pawl.ready in access exclusive mode")
+            first = Pollers(pawl, 1, "process:shop", wait_s=30, types=["order"])
+            second = Pollers(pawl, 0, "shop")
+            second.add(pawl, 1, "shop", route="process-domains", wait_s=30, types=["order"])
+            wait_until(lambda: int(db.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'claim' "
+                                            f"and datname = '{db.name}'")) >= 1, what="a claim waits")
+            session.do("commit")
+        db.rows("select pawl.start('order', p_domain => 'shop') from generate_series(1, 2)")
+        wait_until(lambda: len(first.read()) == 1 and len(second.read()) == 1, what="both are answered")
+        assert "payload" in first.answers[0][0] and "secret" in second.answers[0][0]
+        for one in (first, second):
+            one.close()
+        stop_clean(pawl.server)
 
 
 @test

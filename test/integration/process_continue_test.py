@@ -44,7 +44,9 @@ def a_process_continues_with_a_fresh_history_and_loses_no_response():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         process_id = start(pawl, {"first": True})
-        for n in range(10):
+        named = f"/v1/processes/{process_id}/signals/event?step=event-0"
+        assert pawl.http("POST", named, body={"n": 0}, headers={"Idempotency-Key": "event-0"}).headers["pawl-status"] == "STORED"
+        for n in range(1, 10):
             assert signal(pawl, process_id, "event", {"n": n}, f"event-{n}") == "STORED"
         assert signal(pawl, process_id, "other", {"kept": 1}, "other") == "STORED"
         worker = module_worker(pawl, "shop", {"py-order": counter})
@@ -64,7 +66,8 @@ def a_process_continues_with_a_fresh_history_and_loses_no_response():
         shown = show(pawl, process_id)
         assert (shown["status"], shown["result"]) == ("COMPLETED", {"seen": list(range(10)), "life": 5}), shown
         # The keys of earlier lives are known.
-        assert signal(pawl, process_id, "event", {"n": 0}, "event-0") == "REPEATED"
+        assert signal(pawl, process_id, "event", {"n": 1}, "event-1") == "REPEATED"
+        assert pawl.http("POST", named, body={"n": 0}, headers={"Idempotency-Key": "event-0"}).headers["pawl-status"] == "REPEATED"
         reused = pawl.http("POST", f"/v1/processes/{process_id}/signals/event", body={"n": 7}, headers={"Idempotency-Key": "event-0"})
         assert reused.status in (409, 422), reused.body
         assert db.value("select count(*) from pawl.kept_response") == "8"

@@ -74,7 +74,11 @@ select distinct until - pawl.now() as left from pawl.lease l where l.worker = 'n
 update pawl.fake_clock set at = at + interval '31 s';
 select moved > 0 as rescued, (select count(*) from pawl.lease_extension) as notes from pawl.requeue_due(1000, '-infinity', 1000);
 
--- Tasks are bounded: what takes names of its own fills no table.
+-- Tasks are bounded: what takes names of its own fills no table, and takes no place from those that are there.
 select count(*) from pawl.task_claim(array(select 'task-' || n from generate_series(1, 101) n), gen_random_uuid(), 1000);
-insert into pawl.task (name, holder, until) select 'task-' || n, gen_random_uuid(), now() from generate_series(1, 1000) n;
+insert into pawl.task (name, holder, until) select 'task-' || n, gen_random_uuid(), pawl.now() - interval '1 min' from generate_series(1, 1000) n;
 select count(*) from pawl.task_claim(array['one more'], gen_random_uuid(), 1000);
+select count(*) from pawl.task_claim(array['task-7'], gen_random_uuid(), 1000);
+update pawl.task set until = pawl.now() - interval '2 hours' where name <> 'task-7';
+select count(*) from pawl.task_claim(array['one more'], gen_random_uuid(), 1000);
+select count(*) from pawl.task where name like 'task-%' or name = 'one more';
