@@ -22,7 +22,7 @@ begin
     raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
   end if;
   select r.verdict, r.first, pawl.definition_responses(r.unexpected_in, (select s.step from pawl.steps_read(array[v_id], array[p_step]) s)),
-         (select n.name from pawl.process p join pawl.domain_name n on n.id = p.domain_id where p.id = v_id)
+         (select n.name from pawl.process p join pawl.domain_name n on n.id = p.domain_id where p.id = v_id limit 1) -- a domain may have several rows
   into strict verdict, first, expected, domain
   from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor),
                             p_steps => array[p_step]) r;

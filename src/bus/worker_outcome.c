@@ -229,7 +229,7 @@ static void outcomes_settle(Worker *worker, const Outcomes *given, int count, Ou
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     SettleItem              **items = arena_array(arena, SettleItem *, count), **good;
-    bool                      any   = false;
+    bool                      any = false, failed = false;
     Outcomes                  over;
 
     outcomes_init(&over);
@@ -241,10 +241,11 @@ static void outcomes_settle(Worker *worker, const Outcomes *given, int count, Ou
         Execution *execution = execution_of(items[i]);
 
         any |= items[i]->code == OK;
+        failed |= items[i]->code != OK && !items[i]->busy; /* a locked lease is about its command */
         outcomes_add(outcome_is_over(worker, execution) ? &over : later, execution);
     }
     if (count > 0)
-        unsettled_set(worker, !any);
+        unsettled_set(worker, failed && !any);
     outcomes_finish(worker, &over);
 }
 

@@ -2,6 +2,7 @@
 """process_unexpected - a misspelled name of a response or of a domain is said, and a repeat gets the bytes of the first answer."""
 from pawl_test import Database, Pawl, main, test
 from process_cli import cli, define, show, start, wait_status
+from servers import Session
 
 ASKED = {"type": "asked", "domain": "edge", "steps": [
     {"name": "list", "each": "{{state.items}}", "steps": [{"name": "seen", "wait": {"response": "seen"}}]},
@@ -30,6 +31,19 @@ def said(pawl, process, name, key, status, near=None, repeats=True):
     assert (again.status, again.body) == (201, answer.body), (answer, again)
     assert again.headers["pawl-status"] == "REPEATED" and again.headers["idempotency-replayed"] == "true", again
     return answer
+
+
+@test
+def a_domain_whose_first_starts_were_concurrent_takes_signals():
+    """Each of them has made a row of the domain's name."""
+    with Database() as db, Session(db.url) as first, Session(db.url) as second:
+        for session in (first, second):
+            session.do("begin")
+            session.do("select pawl.start('order', p_domain => 'edge')")
+        first.do("commit")
+        second.do("commit")
+        assert db.value("select count(*) from pawl.domain_name where name = 'process:edge'") == "2"
+        assert db.rows("select pawl.signal(c.command_id, 'answer', '{}') from pawl.command c") == ["STORED", "STORED"]
 
 
 @test

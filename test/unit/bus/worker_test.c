@@ -599,6 +599,27 @@ TEST(worker_begins_what_was_claimed_ahead_by_priority)
     assert_int_equal(running_stop(&running, 1000).completed, 11);
 }
 
+/* An application holds the leases of as many commands as there are handlers: the others go on. */
+TEST(worker_goes_on_beside_leases_that_are_locked)
+{
+    enum { HANDLERS = 2 };
+    scoped(bus_free) Bus *bus       = bus_new(8);
+    Permitted             permitted = {.base = {.run = permitted_run}};
+    Running               running;
+
+    bus_send(bus, "mail", HANDLERS);
+    running_start(&running, bus, (WorkerOptions){.handler = &permitted.base, .concurrency = HANDLERS});
+    await(permitted.begun == HANDLERS);
+    database_exec(bus->db, "begin; select from pawl.lease for update");
+    atomic_store(&permitted.permits, 20);
+    bus_send(bus, "mail", 10);
+    worker_wake(running.worker);
+    await(bus_count(bus, "outcome") == 10);
+    database_exec(bus->db, "commit");
+    await(bus_count(bus, "outcome") == 10 + HANDLERS);
+    assert_int_equal(running_stop(&running, 1000).completed, 10 + HANDLERS);
+}
+
 #ifdef PAWL_FAULTS
 static bool worker_cannot_settle(Worker *worker)
 {
