@@ -133,11 +133,14 @@ static void served_release(Claims *claims, Served *served)
     served->count = 0;
 }
 
+/* NULL: there is one waiter. */
 static const char *const *served_workers(const Served *served)
 {
-    const char **workers = arena_array(served->arena, const char *, served->limit);
+    const char **workers = served->wait_count > 1 ? arena_array(served->arena, const char *, served->limit) : NULL;
     int          count   = 0;
 
+    if (!workers)
+        return NULL;
     for (int i = 0; i < served->wait_count; i++)
         for (int k = 0; k < served->waits[i]->limit; k++)
             workers[count++] = served->waits[i]->worker;
@@ -149,7 +152,7 @@ static void group_claim(Claims *claims, ClaimGroup *group, Served *served)
     ClaimWait *first = served->waits[0];
 
     served->arena = arena_new(ARENA_BYTES_DEFAULT);
-    claimer_serve(group->claimer, served_workers(served));
+    claimer_serve(group->claimer, first->worker, served_workers(served));
     served->code = claimer_claim(group->claimer, deadline_in_ms(CALL_MS), served->arena, served->limit, first->lease_ms,
                                  &served->list, &served->count, &served->error);
     if (served->code != OK)

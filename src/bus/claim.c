@@ -95,8 +95,9 @@ bool claimer_is_same(const Claimer *a, const Claimer *b)
     return true;
 }
 
-void claimer_serve(Claimer *claimer, const char *const *workers)
+void claimer_serve(Claimer *claimer, const char *worker, const char *const *workers)
 {
+    claimer->worker  = worker;
     claimer->workers = workers;
 }
 

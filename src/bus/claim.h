@@ -70,8 +70,9 @@ SCOPED(Claimer, claimer_free)
 /* One of the same types but these, ended by NULL. NULL: none is left. `claimer` must be of types. */
 Claimer *claimer_without(const Claimer *claimer, const char *const *types);
 bool     claimer_is_same(const Claimer *a, const Claimer *b); /* of the same types in the same order */
-/* The workers of the next claim: the nth command that it finds is leased to workers[n]. limit elements of that claim; borrowed until the next call. */
-void claimer_serve(Claimer *claimer, const char *const *workers);
+/* Who claims from now on. workers: of one claim that serves several, the nth command that it finds is leased to workers[n], of which there are as many
+ * as its limit; NULL: all to `worker`. Borrowed until the next call. */
+void claimer_serve(Claimer *claimer, const char *worker, const char *const *workers);
 /* Up to limit commands, leased for lease_ms. None is fine. ERR_INVALID: a domain that cannot exist. After ERR_UNKNOWN they
  * may be leased to no worker; they are queued again when the lease expires. */
 must_check ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int limit, int lease_ms,
