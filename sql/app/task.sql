@@ -34,7 +34,7 @@ begin
   update pawl.task t set holder = p_holder, until = v_until where t.name = any (v_mine);
   return query select unnest(v_mine);
   if (select count(*) from pawl.task t where t.name = any (p_names)) < cardinality(p_names) then
-    -- Names that nobody renews go, so that no login can use up the others' places for ever.
+    -- Delete names that no holder renews, so that a login cannot use up all places for ever.
     delete from pawl.task t where t.name in (
       select d.name from pawl.task d where d.until < v_now - interval '1 hour' and d.name <> all (p_names) for update skip locked);
     if (select count(*) from (select from pawl.task t limit 1000) t) = 1000 then

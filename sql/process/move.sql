@@ -4,7 +4,7 @@
 -- steps from the first one and passes those that are recorded, so the walk of the newer version must pass the same steps in the same order.
 -- Both versions are rows of pawl.process_definition_step. The records of a process are joined to them by key, and one pass over them in the order of
 -- either version finds what differs, so the cost is linear in the records and does not depend on the steps that have none. The joins are lateral with a
--- limit, so that each is a lookup by key whatever the statistics say.
+-- limit, so that each is a lookup by key with any statistics.
 -- Lock order: process rows by id, of which those that other transactions have locked are skipped; rows of pawl.delayed, pawl.tsq and pawl.ready, of which a locked one is not waited for; then as
 -- pawl.process_respond. A process whose row in these is held cannot be claimed until the commit, so no activation runs meanwhile.
 -- Errors: QP001 an argument is out of range.

@@ -70,7 +70,7 @@ begin
 end
 $$;
 
--- How many messages of a priority may still be queued: p_most may wait, whatever waits besides them. 200 answers to button presses (9); 1,000
+-- How many messages of a priority may still be queued: p_most may wait, beside any number of others. 200 answers to button presses (9); 1,000
 -- confirmations (6), so no mailing of an application and no flood of reads keeps a match from being registered.
 create or replace function pawl.telegram_priority_left (p_domain_id integer, p_priority integer, p_most integer)
   returns integer

@@ -76,7 +76,7 @@ int run_attempts(Run *run, RecordId id);
 int64_t run_retried_us(const Run *run);
 /* The payloads of such responses that arrived, in order; without those that were set aside. */
 int run_responses(Run *run, ResponseOf of, const char *const **ret_payloads);
-/* The same. One that has arrived before another is before it in memory, whatever their names. */
+/* The same. Responses of all names stand in memory in the order of their arrival. */
 int run_arrivals(Run *run, ResponseOf of, const ProcessResponse *const **ret_list);
 /* Held from the time when a wait finds the responses that it takes until its record says so. Taken before the Run's own. */
 Mutex *run_responses_mutex(Run *run);

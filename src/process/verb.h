@@ -70,7 +70,7 @@ must_check ErrorCode verb_record(Verb *verb, RunRecord *record, Flow *ret_flow, 
 must_check ErrorCode verb_succeed(Verb *verb, const char *result, Flow *ret_flow, Error *reterr);
 /* The attempt has failed: FLOW_BLOCKED until the next one is due, or FLOW_FAILED. */
 must_check ErrorCode verb_fail(Verb *verb, const AttemptResult *result, Flow *ret_flow, Error *reterr);
-/* Its action has happened, and the step fails for good all the same: RECORD_DONE says so. A result that is too large is left out. */
+/* Its action has happened, but the step fails for good: RECORD_DONE says so. A result that is too large is left out. */
 must_check ErrorCode verb_happened(Verb *verb, const char *result, const char *why, Flow *ret_flow, Error *reterr);
 
 /* ---- verb_wait.c ---- */

@@ -160,7 +160,7 @@ def what_a_function_says_besides_its_result_takes_no_memory():
 
 @test
 def a_notice_that_cannot_be_kept_from_a_pod_leaves_its_memory_with_its_connection():
-    """INFO is sent whatever client_min_messages says. More than 64 MiB are a failed attempt, whose function is ended."""
+    """INFO is sent at any client_min_messages. More than 64 MiB are a failed attempt, whose function is ended."""
     with handlers() as (db, pawl, login):
         db.rows(SAYS)
         measured(pawl)

@@ -173,7 +173,7 @@ def what_a_life_has_sent_is_canceled_and_its_reply_reaches_no_step_of_the_next_o
         post(pawl, "/v1/domains/bank/settle", {"items": [{"command_id": second, "lease": held["lease"], "outcome": "complete", "result": 2}]})
         item, = claim(pawl)
         assert [r["payload"]["result"] for r in item["responses"]] == [2], item
-        # A command that nobody has claimed, and a child, are canceled.
+        # A command that no worker has claimed, and a child, are canceled.
         report(pawl, item, send={**send, "step": "more"})
         child = report(pawl, item, send={**send, "step": "child", "process": True, "domain": "inner"})["command_id"]
         more = db.value("select command_id from pawl.command order by id desc offset 1 limit 1")

@@ -23,7 +23,7 @@ TEST(repeat_ends_after_the_round_after_which_the_condition_holds)
                         "complete {\"rounds\":3,\"last\":{\"of\": \"ask[2]\"}}");
 }
 
-/* What a round has taken stays taken, and its decision stays, whatever the state is later. */
+/* What a round has taken stays taken, and its decision stays when the state changes later. */
 TEST(repeat_passes_rounds_that_are_decided)
 {
     scoped(engine_free) Engine *engine =
