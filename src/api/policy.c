@@ -2,6 +2,7 @@
  * policy.c - retry policies over HTTP.
  */
 #include "api/api.h"
+
 #include "bus/policy.h"
 
 const RouteParameter api_policy_parameters[] = {

@@ -8,7 +8,8 @@
 #include "process/definition_internal.h"
 #include "wallet/operation.h"
 
-/* What a field may hold besides one template that becomes it. */
+/* What a field may hold besides one template that becomes it. In columns, for which clang-format finds no indentation. */
+/* clang-format off */
 static const struct {
     ValueKind   kind;
     const char *rule;
@@ -17,6 +18,7 @@ static const struct {
     [FIELD_I64]  = {VALUE_NUMBER, "an integer"}, [FIELD_ROWS] = {VALUE_ARRAY, "an array"},
     [FIELD_JSON] = {VALUE_OBJECT, "an object"},
 };
+/* clang-format on */
 
 static ErrorCode kind_read(Parser *parser, Value operation, WalletKind *ret_kind)
 {
@@ -57,7 +59,7 @@ static ErrorCode argument_check(Parser *parser, const Field *field, const char *
         is_valid = integer_is_valid(value, field->min < 0);
     if (is_template || is_valid)
         return OK;
-    Excerpt name = scan_excerpt(key + 1, scan_value_end(key) - 1);
+    Excerpt     name = scan_excerpt(key + 1, scan_value_end(key) - 1);
     const char *rule = field->type == FIELD_I64 && field->min > 0 ? "a positive integer" : shapes[field->type].rule;
     return source_refuse(&parser->source, value.bytes, parser->reterr, "%s must be %s or a template, got %s", name.text,
                          rule, value_kind_name(value_kind(value)));

@@ -152,7 +152,7 @@ AttemptRun attempt_exec, attempt_sql, attempt_http, attempt_wallet, attempt_send
 /* ---- the other kinds ---- */
 
 typedef ErrorCode StepWalk(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr);
-StepWalk          step_wait, step_sleep, step_set, step_when, step_fail, step_continue, step_parallel, step_each, step_repeat;
+StepWalk step_wait, step_sleep, step_set, step_when, step_fail, step_continue, step_parallel, step_each, step_repeat;
 
 must_check ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *list, Flow *ret_flow, Error *reterr);
 /* Record a step that succeeded, with its patch. FLOW_NEXT; FLOW_STOPPED: the lease is lost. STALE is left to the caller. */

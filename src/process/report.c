@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bus/command.h"
 #include "bus/claim.h"
+#include "bus/command.h"
 #include "pg/combiner_split.h"
 #include "pg/lock_calls.h"
 #include "pg/tx.h"

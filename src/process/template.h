@@ -21,8 +21,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "process/path.h"
 #include "base/value.h"
+#include "process/path.h"
 
 typedef struct Template Template;
 

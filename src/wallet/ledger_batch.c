@@ -8,7 +8,6 @@
 
 #include "sql.h"
 
-
 static bool batch_is_locked(const LedgerMany *batch, Mono since)
 {
     for (int i = 0; i < batch->count; i++)

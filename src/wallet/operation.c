@@ -12,6 +12,7 @@
 
 /* ---- fields ---- */
 
+/* Rows in columns; and clang-format would take the "##" of a table in a macro apart. */
 /* clang-format off */
 #define AT(field)              offsetof(WalletRequest, field)
 #define TYPE_TEXT(least, most) FIELD_TEXT, .min = least, .length_max = most
@@ -25,14 +26,14 @@
     {"txn_id", FIELD_UUID, AT(txn_id), .help = "idempotency key, chosen by the client: posting twice with the same key posts once. Required, over HTTP here or in the header Idempotency-Key"},
 #define REQUIRED(argument, field) WALLET_ARGUMENT_##argument(ROW, field, true)
 #define OPTIONAL(argument, field) WALLET_ARGUMENT_##argument(ROW, field, false)
-/* clang-format on */
 
 #define X(id, name, subjects) \
     static const Field id##_fields[] = {{"kind", FIELD_TEXT, AT(kind)}, WALLET_##id##_TAKES(REQUIRED, OPTIONAL, ROW_KEY)};
 WALLET_KINDS(X)
 #undef X
+/* clang-format on */
 
-#define TABLE(id, name, from)         {name, id##_fields + (from), COUNT(id##_fields) - (from), sizeof(WalletRequest)},
+#define TABLE(id, name, from) {name, id##_fields + (from), COUNT(id##_fields) - (from), sizeof(WalletRequest)},
 #define X(id, name, subjects) TABLE(id, name, 0)
 const FieldTable wallet_operation_lines[WALLET_KIND_COUNT] = {WALLET_KINDS(X)};
 #undef X
@@ -83,8 +84,7 @@ static void write_rest(Writer *writer, const WalletItem *item)
 {
     switch (item->kind) {
     case WALLET_HOLD:
-        writer_time(writer, "expires_at",
-                          item->expires_in_s ? item->decided_at + item->expires_in_s * 1000000 : 0);
+        writer_time(writer, "expires_at", item->expires_in_s ? item->decided_at + item->expires_in_s * 1000000 : 0);
         break;
     case WALLET_FREEZE:
     case WALLET_UNFREEZE:

@@ -414,7 +414,7 @@ ErrorCode wallet_post_many(Pool *pool, Deadline deadline, int lock_ms, Arena *ar
                          .keyed    = true,
                          .prepare  = true};
     DbArg     list[POST_ARGS];
-    Many      many    = {.items = items, .count = count, .atomic = atomic, .refused = -1};
+    Many      many = {.items = items, .count = count, .atomic = atomic, .refused = -1};
     ErrorCode code;
 
     if (count < 1 || count > WALLET_BATCH_MAX)

@@ -254,8 +254,8 @@ static PawlOutcome job_progress(PawlJob *job)
     static char refused[400], result[800];
 
     if (!last) {
-        snprintf(refused, sizeof refused, "%s; %s; %s", pawl_job_progress(job, 101, NULL), pawl_job_progress(job, -1, NULL),
-                 pawl_job_progress(job, 5, ""));
+        snprintf(refused, sizeof refused, "%s; %s; %s", pawl_job_progress(job, 101, NULL),
+                 pawl_job_progress(job, -1, NULL), pawl_job_progress(job, 5, ""));
         if (pawl_job_progress(job, 40, "page 4") || pawl_job_progress(job, -1, "page 5"))
             return PAWL_JOB_FAIL;
         return job_retry(job);
