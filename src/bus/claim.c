@@ -284,7 +284,7 @@ static const char *claimer_types_text(const Claimer *claimer, Arena *arena)
 }
 
 static ErrorCode ready_find(const TxOptions *options, Pool *pool, Claimer *const *list, int count,
-                            const ClaimFrom *froms, const ReadyRow **ret_rows, int *ret_count, Error *reterr)
+                            const ClaimFrom *starts, const ReadyRow **ret_rows, int *ret_count, Error *reterr)
 {
     Arena       *arena   = options->arena;
     const char **domains = arena_array(arena, const char *, count), **types = arena_array(arena, const char *, count);
@@ -294,7 +294,7 @@ static ErrorCode ready_find(const TxOptions *options, Pool *pool, Claimer *const
     for (int i = 0; i < count; i++) {
         domains[i] = list[i]->domain;
         types[i]   = claimer_types_text(list[i], arena);
-        memcpy(floors + (ptrdiff_t)i * PRIORITY_COUNT, claimer_positions(list[i], froms[i]),
+        memcpy(floors + (ptrdiff_t)i * PRIORITY_COUNT, claimer_positions(list[i], starts[i]),
                PRIORITY_COUNT * sizeof *floors);
     }
     TRY(db_call_many(pool, options, sql_bus_claimers_ready,
@@ -310,7 +310,7 @@ ErrorCode claimers_ready(Pool *pool, Deadline deadline, Arena *arena, Claimer *c
 {
     /* It changes nothing, but has a transaction id of its own, as the proof of one claimer. */
     TxOptions       options = {.name = "ready", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
-    ClaimFrom      *froms   = arena_array(arena, ClaimFrom, count);
+    ClaimFrom      *starts  = arena_array(arena, ClaimFrom, count);
     Mono            now     = clock_mono();
     DecidedPosition none;
     const ReadyRow *rows;
@@ -318,8 +318,8 @@ ErrorCode claimers_ready(Pool *pool, Deadline deadline, Arena *arena, Claimer *c
 
     assert(count <= CLAIMERS_MAX);
     for (int i = 0; i < count; i++)
-        froms[i] = claim_cursor_search_from(&list[i]->cursor, now);
-    TRY(ready_find(&options, pool, list, count, froms, &rows, &row_count, reterr));
+        starts[i] = claim_cursor_search_from(&list[i]->cursor, now);
+    TRY(ready_find(&options, pool, list, count, starts, &rows, &row_count, reterr));
     memset(ret_ready, 0, (size_t)count * sizeof *ret_ready);
     for (int i = 0; i < row_count; i++)
         if (rows[i].ord > 0)
@@ -329,7 +329,7 @@ ErrorCode claimers_ready(Pool *pool, Deadline deadline, Arena *arena, Claimer *c
         none.firsts[i] = none.allocated + 1;
     for (int i = 0; i < count; i++)
         if (!ret_ready[i])
-            claim_cursor_searched(&list[i]->cursor, now, froms[i], &none);
+            claim_cursor_searched(&list[i]->cursor, now, starts[i], &none);
     return OK;
 }
 

@@ -136,10 +136,10 @@ def a_schema_that_does_not_load_shows_why():
     with tempfile.TemporaryDirectory() as folder:
         helper = os.path.join(folder, "template")
         with open(helper, "w") as file:
-            file.write("#!/bin/sh\necho 'syntax error at or near \"slect\"' >&2\nexit 1\n")
+            file.write("#!/bin/sh\necho 'syntax error at or near \"selekt\"' >&2\nexit 1\n")
         os.chmod(helper, 0o755)
         done = run_as([os.path.join(HERE, "../regress/run.py"), "regress/base"], PAWL_TEST_TEMPLATE=helper)
-        assert done.returncode == 1 and 'syntax error at or near "slect"' in done.stderr, done
+        assert done.returncode == 1 and 'syntax error at or near "selekt"' in done.stderr, done
         assert "Traceback" not in done.stderr, done.stderr
 
 
