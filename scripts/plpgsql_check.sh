@@ -21,7 +21,7 @@ for file in "${files[@]}"; do
 done
 
 # Findings that are no mistakes: an argument that keeps the planner from calling the function, a composite among several
-# outputs, an output that is passed through with some of its elements changed, and a variable whose default is called for its effect.
+# outputs, an output that is passed through with some of its elements changed, and variables whose assignment is made for its effect.
 found=$(run_psql <<'SQL'
 create extension plpgsql_check;
 select format('%s line %s: %s: %s', p.oid::regprocedure, c.lineno, c.level, c.message)
@@ -35,6 +35,7 @@ select format('%s line %s: %s: %s', p.oid::regprocedure, c.lineno, c.level, c.me
             ('batch_judge', 'composite OUT variable "legs" is not single argument'),
             ('legs_run', 'composite OUT variable "legs" is not single argument'),
             ('legs_run_one', 'composite OUT variable "legs" is not single argument'),
+            ('lock_limit', 'never read variable "v_limit"'),
             ('refusals_under_lock', 'parameter "sentences" is never read'),
             ('txn_base', 'never read variable "v_xid"'))
  order by 1;

@@ -22,7 +22,7 @@ create or replace function pawl.handler_is_safe (p_function oid)
   language plpgsql stable
 as $$
 declare
-  c_others constant pg_catalog.text[] := '{pawl_reader,pawl_sender,pawl_worker,pawl_poster,pawl_treasurer,pawl_monitor,pawl_app,pawl_admin}';
+  c_others constant pg_catalog.text[] := '{pawl_reader,pawl_sender,pawl_worker,pawl_poster,pawl_treasurer,pawl_monitor,pawl_app,pawl_admin}'::pg_catalog.text[];
 begin
   return (
     select pg_catalog.pg_has_role(p.proowner, session_user, 'member')

@@ -121,7 +121,7 @@ $$;
 -- The first command that can be seen, not the first that was found: priorities and cursors do not count within a key. If another
 -- transaction has it locked, that one gives it the key, or cancels it.
 create or replace function pawl.order_give (
-  p_domain_id integer, p_ids bigint[], p_keys text[], p_limit integer, out keys text[], out ids bigint[])
+  p_domain_id integer, p_keys text[], p_limit integer, out keys text[], out ids bigint[])
   language plpgsql
 as $$
 declare
@@ -257,7 +257,7 @@ begin
   from (select distinct u.key from unnest(p_keys) u (key) order by u.key) k
   cross join lateral (
     select t.id from pawl.order_turn t where t.domain_id = p_domain_id and t.order_key = k.key for update skip locked) t;
-  select g.keys, g.ids into v_given, v_firsts from pawl.order_give(p_domain_id, p_ids, p_keys, p_limit) g;
+  select g.keys, g.ids into v_given, v_firsts from pawl.order_give(p_domain_id, p_keys, p_limit) g;
   v_held := v_held || v_given;
   v_holders := v_holders || v_firsts;
   if v_held is null then

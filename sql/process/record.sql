@@ -23,7 +23,7 @@ create or replace function pawl.records_are_valid (p_records jsonb[])
   language plpgsql stable
 as $$
 declare
-  c_most constant timestamptz := '9999-12-31 23:59:59.999999+00';
+  c_most constant timestamptz := timestamptz '9999-12-31 23:59:59.999999+00';
 begin
   return not exists (
     select from unnest(p_records) u (record)

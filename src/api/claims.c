@@ -106,11 +106,12 @@ typedef struct {
     Error           error;
 } Served;
 
-/* Under the mutex. A wait that reads more about what it got is served alone. */
+/* Under the mutex, a group with a waiter. A wait that reads more about what it got is served alone. */
 static void served_choose(ClaimGroup *group, Served *served)
 {
     ClaimWait *first = TAILQ_FIRST(&group->waits);
 
+    assert(first);
     for (ClaimWait *wait = first; wait && served->wait_count < SERVED_MAX; wait = TAILQ_NEXT(wait, link)) {
         if (wait->lease_ms != first->lease_ms || wait->on_found != first->on_found ||
             served->limit + wait->limit > CLAIM_MAX)

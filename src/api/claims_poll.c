@@ -82,5 +82,7 @@ Deadline claims_poll_at(const Claims *claims)
 {
     const ClaimGroup *group = TAILQ_FIRST(&claims->groups[GROUP_WAITING]);
 
-    return group ? (Deadline){group->poll_at} : deadline_never();
+    if (!group)
+        return deadline_never();
+    return (Deadline){group->poll_at};
 }

@@ -67,7 +67,9 @@ static Mono deadline_end(Deadline deadline)
 {
     int64_t cut = deadline.cut ? atomic_load(&deadline.cut->ns) : 0;
 
-    return cut != 0 && cut < deadline.at.ns ? (Mono){cut} : deadline.at;
+    if (cut != 0 && cut < deadline.at.ns)
+        return (Mono){cut};
+    return deadline.at;
 }
 
 Mono deadline_look(Deadline deadline)

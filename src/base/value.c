@@ -122,7 +122,9 @@ Value value_field(Value object, const char *name)
 {
     Value value = value_member(object, name, strlen(name));
 
-    return value_kind(value) == VALUE_NULL ? (Value){0} : value;
+    if (value_kind(value) == VALUE_NULL)
+        return (Value){0};
+    return value;
 }
 
 Value value_item(Value array, int64_t index)

@@ -175,7 +175,7 @@ static void field_write(Writer *writer, const AnswerField *field, const void *ro
         break;
     case ANSWER_OBJECT:
     case ANSWER_ROWS:
-        assert(!"a member of a row is one value");
+        assert(false); /* a member of a row is one value */
     }
     if (text || !field->optional)
         (field->type == ANSWER_JSON ? writer_raw : writer_text)(writer, field->name, text);

@@ -1,6 +1,7 @@
 /*
  * command_bench.c - pawl bench: reads the flags, prints the report, and handles Ctrl-C, because the temporary database must be dropped then as well.
  */
+#include <assert.h>
 #include <signal.h>
 #include <string.h>
 
@@ -68,6 +69,7 @@ static bool option_is_unread(const Plan *plan, const char *flag)
 
 static ErrorCode options_check(const Call *call, const char *name, const Plan *plan, Error *reterr)
 {
+    assert(plan->count > 0);
     for (int i = 0; i < bench_option_count; i++) {
         const BenchOption *option = &bench_options[i];
 

@@ -281,8 +281,8 @@ PawlStatus pawl_post_many(Pawl *pawl, const PawlOperation *operations, int count
     scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
     scoped(arena_free) Arena   *arena  = arena_new(LIBRARY_ARENA_BYTES);
     const WalletItem           *bad;
-    Items                       items;
-    ErrorCode                   code = inside ? items_take(operations, count, arena, &items, &why) : why.code;
+    Items                       items = {0};
+    ErrorCode                   code  = inside ? items_take(operations, count, arena, &items, &why) : why.code;
 
     if (code != OK)
         return items_refuse(code, &why, count, ret_posted, error);

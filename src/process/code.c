@@ -288,13 +288,16 @@ Verb code_verb(CodeRun *code, const CodeCall *call)
     };
 }
 
-CodeFlow code_obey(CodeRun *code, const Verb *verb, ErrorCode result, Flow flow, const Error *error)
+CodeFlow code_flow(CodeRun *code, const Verb *verb, Flow flow)
 {
-    if (result != OK)
-        return code_broken(code, result, error);
     if (flow == FLOW_FAILED)
         return code_failed(code, verb->is_refusal, verb->error);
     return flow == FLOW_NEXT ? CODE_NEXT : code_over(code);
+}
+
+CodeFlow code_obey(CodeRun *code, const Verb *verb, ErrorCode result, Flow flow, const Error *error)
+{
+    return result == OK ? code_flow(code, verb, flow) : code_broken(code, result, error);
 }
 
 CodeFlow code_call_record(CodeRun *code, const CodeCall *call, const char *result)
@@ -387,7 +390,7 @@ static void marks_fill(CodeRun *code)
         for (int i = 0; i < count; i++) {
             int64_t number = records[i]->id.aside ? -1 : records[i]->call;
 
-            if (number < 0 || number > 10 * RUN_RECORDS_MAX)
+            if (number < 0 || number > INT64_C(10) * RUN_RECORDS_MAX)
                 continue;
             most = number + 1 > most ? (int)number + 1 : most;
             if (pass == 1 && !code->marked[number])

@@ -87,7 +87,8 @@ bool code_is_canceled(CodeRun *code);
 CodeFlow code_go_on(CodeRun *code);
 /* The step of this call, whose records have its number, kind and hash. It is tried once. */
 Verb code_verb(CodeRun *code, const CodeCall *call);
-/* What a verb has said. */
+/* What a verb has said; code_obey() also when it may have failed. */
+CodeFlow code_flow(CodeRun *code, const Verb *verb, Flow flow);
 CodeFlow code_obey(CodeRun *code, const Verb *verb, ErrorCode result, Flow flow, const Error *error);
 /* Record that the call has succeeded. */
 CodeFlow code_call_record(CodeRun *code, const CodeCall *call, const char *result);

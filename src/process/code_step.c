@@ -195,7 +195,7 @@ static CodeFlow step_is_due(CodeRun *code, Verb *verb, int *ret_failures)
 {
     if (!verb_has_failed(verb, ret_failures))
         CODE_TRY(code_go_on(code));
-    return code_obey(code, verb, OK, verb_due(verb, ret_failures), /* error= */ NULL);
+    return code_flow(code, verb, verb_due(verb, ret_failures));
 }
 
 CodeFlow code_step(CodeRun *code, const CodeStep *given, const char **ret_result)

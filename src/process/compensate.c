@@ -25,18 +25,14 @@ static bool undo_of(const StepRecord *record, RecordId *ret_undo)
     return !record->id.undo && (record->id.kind == RECORD_STEP || record->id.kind == RECORD_DONE);
 }
 
-/* The loops around a step, the outermost first. */
+/* The loops around a step, the innermost first. */
 static int loops_find(const Step *step, const Step **ret_list)
 {
     int count = 0;
 
     for (const Step *above = step->list->above; above; above = above->list->above)
-        count += step_is_loop(above);
-    int at = count;
-
-    for (const Step *above = step->list->above; above; above = above->list->above)
         if (step_is_loop(above))
-            ret_list[--at] = above;
+            ret_list[count++] = above;
     return count;
 }
 
@@ -80,7 +76,7 @@ static void cache_done(ItemCache *cache)
         free(cache->levels[i].list);
 }
 
-/* The scope of a record, outermost loop first. */
+/* The scope of a record, which has a number for each loop around its step, the outermost first. */
 static const Scope *scope_rebuild(Walk *walk, ItemCache *cache, const Step *step, const RecordId *id, Scope *space)
 {
     const Step  *loops[DEPTH_MAX];
@@ -88,11 +84,12 @@ static const Scope *scope_rebuild(Walk *walk, ItemCache *cache, const Step *step
     int          count = loops_find(step, loops);
 
     for (int i = 0; i < count && i < id->depth; i++) {
-        RecordId loop = step_id(scope, loops[i]);
+        const Step *around = loops[count - 1 - i];
+        RecordId    loop   = step_id(scope, around);
 
         loop.aside = id->aside;
         space[i]   = scope_round(scope, id->item[i]);
-        if (loops[i]->action.kind == STEP_EACH)
+        if (around->action.kind == STEP_EACH)
             space[i].item = item_find(walk, cache, /* level= */ i, loop, id->item[i]);
         scope = &space[i];
     }

@@ -230,14 +230,14 @@ static ErrorCode times_local(Turn *turn, int64_t *first, size_t stride, int coun
 static ErrorCode history_group(Turn *turn, Text *text, int *ret_count, Error *reterr)
 {
     GroupMatch *list;
-    int64_t     users[2 * HISTORY_LINES];
+    int64_t     users[HISTORY_LINES][2];
 
     TRY(board_matches(turn->tx, turn->group.id, 0, HISTORY_LINES, /* with_undone= */ false, &list, ret_count, reterr));
     for (int i = 0; i < *ret_count; i++) {
-        users[2 * i]     = list[i].a_user_id;
-        users[2 * i + 1] = list[i].b_user_id;
+        users[i][0] = list[i].a_user_id;
+        users[i][1] = list[i].b_user_id;
     }
-    TRY(turn_names(turn, users, 2 * *ret_count, reterr));
+    TRY(turn_names(turn, users[0], 2 * *ret_count, reterr));
     if (*ret_count > 0)
         TRY(times_local(turn, &list->played_at, sizeof *list, *ret_count, reterr));
     PHRASE_ALONE(text, turn->language, PHRASE_HISTORY_HEAD);

@@ -4,6 +4,7 @@
 #include "rating/match.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -162,50 +163,32 @@ typedef struct {
     X(T, int64_t, DB_I64, id)
 DB_SHAPE(written, WrittenRow, WRITTEN_COLUMNS);
 
-/* Two elements for each match: of its first player, then of its second one. */
-typedef struct {
-    DbArg players, versions, states[6];
-} SideArgs;
-
-static SideArgs side_args(Arena *arena, const Registration *list, int count)
+/* One number of the states before or after each match: that of its first player, then of its second one. */
+static DbArg side_reals(Arena *arena, const Registration *list, int count, bool is_after, size_t offset)
 {
-    int64_t *players = arena_array(arena, int64_t, 2 * count), *versions = arena_array(arena, int64_t, 2 * count);
-    double  *states[6];
-    SideArgs args = {0};
+    double *reals = arena_array(arena, double, 2 * count);
 
-    for (int i = 0; i < 6; i++)
-        states[i] = arena_array(arena, double, 2 * count);
     for (int i = 0; i < 2 * count; i++) {
-        const Registration *item = &list[i / 2];
+        const RatingState *state = &(is_after ? list[i / 2].after : list[i / 2].before)[i % 2];
 
-        players[i]  = item->try->match->player[i % 2];
-        versions[i] = item->members[i % 2]->version;
-        for (int k = 0; k < 2; k++) {
-            const RatingState *state = &(k ? item->after : item->before)[i % 2];
-            double           **of    = k ? &states[3] : states;
-
-            of[0][i] = state->rating;
-            of[1][i] = state->deviation;
-            of[2][i] = state->volatility;
-        }
+        reals[i] = *(const double *)((const char *)state + offset);
     }
-    args.players  = db_i64s(arena, players, 2 * count);
-    args.versions = db_i64s(arena, versions, 2 * count);
-    for (int i = 0; i < 6; i++)
-        args.states[i] = rating_reals(arena, states[i], 2 * count);
-    return args;
+    return rating_reals(arena, reals, 2 * count);
 }
+#define SIDE_REALS(is_after)                                                        \
+    side_reals(arena, list, count, is_after, offsetof(RatingState, rating)),        \
+        side_reals(arena, list, count, is_after, offsetof(RatingState, deviation)), \
+        side_reals(arena, list, count, is_after, offsetof(RatingState, volatility))
 
 static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
 {
     Arena   *arena  = tx->arena;
     int64_t *groups = arena_array(arena, int64_t, count);
     int32_t *rules = arena_array(arena, int32_t, count), *scores_a = arena_array(arena, int32_t, count),
-            *scores_b  = arena_array(arena, int32_t, count);
-    int64_t     *dates = arena_array(arena, int64_t, count);
+            *scores_b    = arena_array(arena, int32_t, count);
+    int64_t     *dates   = arena_array(arena, int64_t, count);
+    int64_t     *players = arena_array(arena, int64_t, 2 * count), *versions = arena_array(arena, int64_t, 2 * count);
     const char **keys = arena_array(arena, const char *, count), **authors = arena_array(arena, const char *, count);
-    SideArgs     sides = side_args(arena, list, count);
-    const DbArg *s     = sides.states;
     void        *rows;
     int          found;
 
@@ -219,12 +202,17 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
         authors[i]  = match->author_id ? arena_print(arena, "%" PRId64, match->author_id) : NULL;
         scores_a[i] = match->score[0];
         scores_b[i] = match->score[1];
+        for (int k = 0; k < 2; k++) {
+            players[2 * (ptrdiff_t)i + k]  = match->player[k];
+            versions[2 * (ptrdiff_t)i + k] = list[i].members[k]->version;
+        }
     }
     TRY(db_many(tx, sql_rating_matches_write,
                 DB_ARGS(db_i64s(arena, groups, count), db_texts(arena, keys, count), db_i32s(arena, rules, count),
                         db_texts(arena, authors, count), db_i32s(arena, scores_a, count),
-                        db_i32s(arena, scores_b, count), sides.players, sides.versions, s[0], s[1], s[2], s[3], s[4],
-                        s[5], db_i64s(arena, dates, count)),
+                        db_i32s(arena, scores_b, count), db_i64s(arena, players, 2 * count),
+                        db_i64s(arena, versions, 2 * count), SIDE_REALS(false), SIDE_REALS(true),
+                        db_i64s(arena, dates, count)),
                 &written_shape, &rows, &found, reterr));
     for (int i = 0; i < found; i++) {
         const WrittenRow *row = (const WrittenRow *)rows + i;

@@ -419,7 +419,7 @@ const char *telegram_update_reduce(const TelegramUpdate *update, const char *jso
         callback_copy(&writer, content, arena);
     else if (update->member)
         member_copy(&writer, name, content, arena);
-    else if (update->message)
+    else if (name && update->message)
         message_copy(&writer, name, content,
                      update->kind == TELEGRAM_MESSAGE && is_command(update->message) ? PART_TEXT : PART_AUTHOR, arena);
     writer_end(&writer);

@@ -17,6 +17,6 @@ void shifted_clock_advance_ms(int64_t ms);
 void shifted_clock_set_wall_ms(int64_t ms);
 void shifted_clock_restore(int *installed);
 
-#define scoped_shifted_clock __attribute__((cleanup(shifted_clock_restore)))
+#define scoped_shifted_clock __attribute__((unused, cleanup(shifted_clock_restore)))
 
 #endif
