@@ -14,10 +14,8 @@ ErrorCode attempt_send(Attempt *attempt, AttemptResult *ret_result, Error *reter
     if (found)
         return OK;
     if (!verb_has_sent(&attempt->verb)) {
-        TRY(attempt_render(attempt, is_child ? action->process.state : action->command.payload, "{}", &payload,
-                           reterr));
-        item = verb_item(&attempt->verb, is_child, is_child ? action->process.domain : action->command.domain,
-                         is_child ? action->process.type : action->command.type, payload);
+        TRY(attempt_render(attempt, action->send.payload, "{}", &payload, reterr));
+        item = verb_item(&attempt->verb, is_child, action->send.domain, action->send.type, payload);
         TRY(verb_send(&attempt->verb, attempt->walk->interpreter->pool, &item, ret_result, reterr));
         if (ret_result->state != ATTEMPT_BLOCKED)
             return OK;

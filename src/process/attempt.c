@@ -18,10 +18,9 @@
 #define ATTEMPT_BYTES_MAX ((size_t)64 << 20)
 #define RENDER_BYTES_MAX  ((size_t)4 << 20)
 
-static AttemptRun *const attempts[STEP_KIND_COUNT] = {
-    [STEP_EXEC] = attempt_exec,     [STEP_SQL] = attempt_sql,      [STEP_HTTP] = attempt_http,
-    [STEP_WALLET] = attempt_wallet, [STEP_COMMAND] = attempt_send, [STEP_PROCESS] = attempt_send,
-};
+#define X(id, name, walk, call, ...) [id] = attempt_##call,
+static AttemptRun *const attempts[STEP_KIND_COUNT] = {STEP_KINDS(X)};
+#undef X
 
 /* ---- templates ---- */
 
@@ -265,14 +264,10 @@ static ErrorCode result_take(Attempt *attempt, const AttemptResult *result, Flow
     return success_record(attempt, result->result ? result->result : "null", ret_flow, reterr);
 }
 
-static ErrorCode attempt_call(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
+ErrorCode attempt_none(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
-    StepKind    kind = attempt->action->kind;
-    AttemptRun *call = attempts[kind];
-
-    if (!call)
-        return fail(reterr, ERR_INVALID, "a step of the kind %s has no call", step_kinds[kind].name);
-    return call(attempt, ret_result, reterr);
+    (void)ret_result;
+    return fail(reterr, ERR_INVALID, "a step of the kind %s has no call", step_kinds[attempt->action->kind].name);
 }
 
 /* A template that cannot be rendered, and anything else that is wrong with the definition or its values, fails for good; what says nothing
@@ -281,7 +276,7 @@ static ErrorCode attempt_try(Attempt *attempt, AttemptResult *ret_result, Error 
 {
     Error     error = {0};
     Mono      began = clock_mono();
-    ErrorCode code  = attempt_call(attempt, ret_result, &error);
+    ErrorCode code  = attempts[attempt->action->kind](attempt, ret_result, &error);
 
     if (ret_result->state != ATTEMPT_BLOCKED)
         metric_observe_us(&run_metrics(attempt->walk->run)->step_seconds, mono_us_between(began, clock_mono()));

@@ -18,7 +18,7 @@
  *
  * Results. A step's result is what its program, function, request, command, transaction, response or child returned. The result of a
  * parallel is an object with the result of each branch's last step that ran, that of an each an array of the same, that of a repeat the number
- * of its rounds and the same of the last one; set, sleep, when, fail and continue have none.
+ * of its rounds and the same of the last one. STEP_KINDS says which kinds have none.
  *
  * What a path may name: state and process anywhere; item inside an each and index inside a loop, of the innermost; result in save and compensate of
  * the step itself; steps.NAME if NAME comes before in the file and a run can pass it before this step. Steps of another branch of the same
@@ -56,33 +56,42 @@
 /* What a definition of this many bytes may take of the arena. */
 #define DEFINITION_ARENA_BYTES(size) (((size_t)2 << 20) + (size)*64)
 
-/* A row per kind of step, complete or not compiled: its name in a file, step_WALK() of interpret_internal.h, whether it acts on the world outside
- * of the process (then attempt.c has its call; and a retry from a step must not forget that it has run), whether it has a result that other
- * steps may name, and the brackets around its label in a diagram, which has the steps of a group instead of a label. */
+/* Does a step act on the world outside of the process? One that does may be retried and compensated, and a retry from a step must not forget
+ * that it has run. */
+typedef enum {
+    ACTS_NOT,
+    ACTS_CALLS, /* its result is that of the call, which may take long */
+    ACTS_SENDS  /* a command or a child: its outcome arrives later, as a response with the name of the step */
+} StepActs;
+
+/* A row per kind of step, complete or not compiled: its name in a file, step_WALK() of interpret_internal.h, attempt_CALL() by which it acts, and how
+ * it does, whether it has a result, which it may save and other steps may name, and the brackets around its label in a diagram, which has the
+ * steps of a group instead of a label. */
 /* clang-format off */
-#define STEP_KINDS(X)                                                      \
-    X(STEP_EXEC,     "exec",     act,      true,  true,  "[\"",  "\"]")    \
-    X(STEP_SQL,      "sql",      act,      true,  true,  "[\"",  "\"]")    \
-    X(STEP_HTTP,     "http",     act,      true,  true,  "[\"",  "\"]")    \
-    X(STEP_COMMAND,  "command",  act,      true,  true,  "[\"",  "\"]")    \
-    X(STEP_WALLET,   "wallet",   act,      true,  true,  "[\"",  "\"]")    \
-    X(STEP_WAIT,     "wait",     wait,     false, true,  "([\"", "\"])")   \
-    X(STEP_SLEEP,    "sleep",    sleep,    false, false, "([\"", "\"])")   \
-    X(STEP_SET,      "set",      set,      false, false, "[\"",  "\"]")    \
-    X(STEP_WHEN,     "when",     when,     false, false, "{\"",  "\"}")    \
-    X(STEP_FAIL,     "fail",     fail,     false, false, "([\"", "\"])")   \
-    X(STEP_CONTINUE, "continue", continue, false, false, "([\"", "\"])")   \
-    X(STEP_PARALLEL, "parallel", parallel, false, true,  "",    "")       \
-    X(STEP_EACH,     "each",     each,     false, true,  "",    "")       \
-    X(STEP_REPEAT,   "repeat",   repeat,   false, true,  "",    "")       \
-    X(STEP_PROCESS,  "process",  act,      true,  true,  "[[\"", "\"]]")
+#define STEP_KINDS(X)                                                                     \
+    X(STEP_EXEC,     "exec",     act,      exec,   ACTS_CALLS, true,  "[\"",  "\"]")      \
+    X(STEP_SQL,      "sql",      act,      sql,    ACTS_CALLS, true,  "[\"",  "\"]")      \
+    X(STEP_HTTP,     "http",     act,      http,   ACTS_CALLS, true,  "[\"",  "\"]")      \
+    X(STEP_COMMAND,  "command",  act,      send,   ACTS_SENDS, true,  "[\"",  "\"]")      \
+    X(STEP_WALLET,   "wallet",   act,      wallet, ACTS_CALLS, true,  "[\"",  "\"]")      \
+    X(STEP_WAIT,     "wait",     wait,     none,   ACTS_NOT,   true,  "([\"", "\"])")     \
+    X(STEP_SLEEP,    "sleep",    sleep,    none,   ACTS_NOT,   false, "([\"", "\"])")     \
+    X(STEP_SET,      "set",      set,      none,   ACTS_NOT,   false, "[\"",  "\"]")      \
+    X(STEP_WHEN,     "when",     when,     none,   ACTS_NOT,   false, "{\"",  "\"}")      \
+    X(STEP_FAIL,     "fail",     fail,     none,   ACTS_NOT,   false, "([\"", "\"])")     \
+    X(STEP_CONTINUE, "continue", continue, none,   ACTS_NOT,   false, "([\"", "\"])")     \
+    X(STEP_PARALLEL, "parallel", parallel, none,   ACTS_NOT,   true,  "",    "")          \
+    X(STEP_EACH,     "each",     each,     none,   ACTS_NOT,   true,  "",    "")          \
+    X(STEP_REPEAT,   "repeat",   repeat,   none,   ACTS_NOT,   true,  "",    "")          \
+    X(STEP_PROCESS,  "process",  act,      send,   ACTS_SENDS, true,  "[[\"", "\"]]")
 /* clang-format on */
 #define X(id, ...) id,
 typedef enum { STEP_KINDS(X) STEP_KIND_COUNT } StepKind;
 #undef X
 typedef struct {
     const char *name;
-    bool        acts, has_result;
+    StepActs    acts;
+    bool        has_result;
     const char *open, *close;
 } StepKindRow;
 extern const StepKindRow step_kinds[STEP_KIND_COUNT];
@@ -117,8 +126,8 @@ typedef struct {
 typedef struct {
     const char     *domain; /* that of the process unless given */
     const char     *type;
-    const Template *payload; /* NULL: {} */
-} CommandAction;
+    const Template *payload; /* of a child its state; NULL: {} */
+} SendAction;
 
 typedef struct {
     WalletKind      kind;
@@ -169,12 +178,6 @@ typedef struct {
 } RepeatAction;
 
 typedef struct {
-    const char     *domain; /* that of the process unless given */
-    const char     *type;
-    const Template *state; /* NULL: {} */
-} ProcessAction;
-
-typedef struct {
     const Template *state; /* of the next life; NULL: the present one */
 } ContinueAction;
 
@@ -188,7 +191,7 @@ typedef struct {
         const char     *exec; /* a command line for the shell; without templates */
         const char     *sql;  /* schema.function(input jsonb, key uuid) returns jsonb */
         HttpAction      http;
-        CommandAction   command;
+        SendAction      send; /* COMMAND, PROCESS */
         WalletAction    wallet;
         WaitAction      wait;
         SleepAction     sleep;
@@ -199,7 +202,6 @@ typedef struct {
         ParallelAction  parallel;
         EachAction      each;
         RepeatAction    repeat;
-        ProcessAction   process;
     };
 } Action;
 

@@ -185,7 +185,9 @@ static ErrorCode reference_check(Parser *parser, const Reference *reference)
                           ? "is this one and has not ended: name a step of its rounds"
                           : "is this one: its own result is called result, in save and compensate");
     if (!step_kinds[named->action.kind].has_result)
-        return refuse(parser, reference, "has no result, because it is a set, sleep, when, fail or continue");
+        return refuse(parser, reference,
+                      arena_print(parser->arena, "has no result, because it is of the kind %s",
+                                  step_kinds[named->action.kind].name));
     if (used && named->number > used->number && !is_of_round)
         return refuse(parser, reference, "comes later in the file");
     TRY(target_climb(parser, reference, named, &target));
@@ -210,7 +212,7 @@ static ErrorCode response_check(Parser *parser, const Step *step, const char *na
     const char *at    = parser->step_at[step->number];
     Value       value = {at, (size_t)(scan_value_end(at) - at)};
 
-    if (!other || (other->action.kind != STEP_COMMAND && other->action.kind != STEP_PROCESS))
+    if (!other || step_kinds[other->action.kind].acts != ACTS_SENDS)
         return OK;
     value = value_member(value_member(value, "wait", strlen("wait")), step->action.wait.response ? "response" : "any",
                          step->action.wait.response ? strlen("response") : strlen("any"));

@@ -257,10 +257,8 @@ static ErrorCode action_check(Parser *parser, Value object, Action *action)
         (strcmp(http->method, "GET") == 0 || strcmp(http->method, "HEAD") == 0))
         return source_refuse(&parser->source, value_member(object, "http", strlen("http")).bytes, parser->reterr,
                              "a %s request has no body", http->method);
-    if (action->kind == STEP_COMMAND && !action->command.domain)
-        action->command.domain = parser->definition->domain;
-    if (action->kind == STEP_PROCESS && !action->process.domain)
-        action->process.domain = parser->definition->domain;
+    if (step_kinds[action->kind].acts == ACTS_SENDS && !action->send.domain)
+        action->send.domain = parser->definition->domain;
     return retry_check(parser, object, &action->retry);
 }
 

@@ -40,14 +40,12 @@ static int last_inside(const Definition *definition, const Step *step)
 
 static void target_write(const Action *action, const char *name, Writer *writer)
 {
-    scoped_text Text text       = {0};
-    bool             is_command = action && action->kind == STEP_COMMAND;
+    scoped_text Text text = {0};
 
-    if (!is_command && !(action && action->kind == STEP_PROCESS))
+    if (!action || step_kinds[action->kind].acts != ACTS_SENDS)
         return;
     text_init(&text, NULL, TEXT_MAX_LINE);
-    text_print(&text, "\"%s\" to domain \"%s\"", is_command ? action->command.type : action->process.type,
-               is_command ? action->command.domain : action->process.domain);
+    text_print(&text, "\"%s\" to domain \"%s\"", action->send.type, action->send.domain);
     writer_text(writer, name, text_string(&text));
 }
 
@@ -100,7 +98,7 @@ static void row_write(const Definition *definition, const Step *step, Writer *wr
     if (step->list->above)
         writer_text(writer, "parent", step->list->above->name);
     writer_bool(writer, "is_loop", step_is_loop(step));
-    writer_bool(writer, "acts", step_kinds[action->kind].acts);
+    writer_bool(writer, "acts", step_kinds[action->kind].acts != ACTS_NOT);
     writer_bool(writer, "is_compensated", step->compensate != NULL);
     target_write(action, "sends", writer);
     target_write(step->compensate, "undo_sends", writer);

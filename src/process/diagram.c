@@ -109,10 +109,11 @@ static void action_describe(const Action *action, Text *text)
         template_describe(action->http.url, text);
         break;
     case STEP_COMMAND:
-        text_append(text, "command ");
-        label_print(action->command.domain, text);
+    case STEP_PROCESS:
+        text_print(text, "%s ", step_kinds[action->kind].name);
+        label_print(action->send.domain, text);
         text_append(text, " ");
-        label_print(action->command.type, text);
+        label_print(action->send.type, text);
         break;
     case STEP_WALLET:
         text_print(text, "wallet %s", wallet_kind_names[action->wallet.kind]);
@@ -137,12 +138,6 @@ static void action_describe(const Action *action, Text *text)
         break;
     case STEP_WHEN:
         label_print(condition_text(action->when.condition), text);
-        break;
-    case STEP_PROCESS:
-        text_append(text, "process ");
-        label_print(action->process.domain, text);
-        text_append(text, " ");
-        label_print(action->process.type, text);
         break;
     case STEP_WAIT:
     case STEP_PARALLEL:

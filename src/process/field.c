@@ -8,20 +8,15 @@
 
 #include "base/setting.h"
 
-#define BIT(kind)         (1u << (kind))
-#define EXEC              BIT(STEP_EXEC)
-#define SQL               BIT(STEP_SQL)
-#define HTTP              BIT(STEP_HTTP)
-#define COMMAND           BIT(STEP_COMMAND)
-#define WALLET            BIT(STEP_WALLET)
-#define WAIT              BIT(STEP_WAIT)
-#define PARALLEL          BIT(STEP_PARALLEL)
-#define EACH              BIT(STEP_EACH)
-#define REPEAT            BIT(STEP_REPEAT)
-#define PROCESS           BIT(STEP_PROCESS)
-#define CALLS             (EXEC | SQL | HTTP | COMMAND | WALLET)
 #define DOMAIN_LENGTH_MAX 54 /* a domain of the bus may have 63, and that of its processes begins with "process:" */
-#define ALL               (BIT(STEP_KIND_COUNT) - 1)
+
+/* Sets of kinds. */
+#define BIT(kind)                                                  (1u << (kind))
+#define ALL                                                        (BIT(STEP_KIND_COUNT) - 1)
+#define BIT_IF_ACTS(id, name, walk, call, acts, ...)               | ((acts) != ACTS_NOT ? BIT(id) : 0)
+#define ACT                                                        (0 STEP_KINDS(BIT_IF_ACTS))
+#define BIT_IF_RESULT(id, name, walk, call, acts, has_result, ...) | ((has_result) ? BIT(id) : 0)
+#define HAVE_RESULT                                                (0 STEP_KINDS(BIT_IF_RESULT))
 
 static_assert(STEP_KIND_COUNT < 32, "a set of kinds has a bit for each");
 
@@ -51,9 +46,9 @@ static const ProcessField http_fields[] = {
 static const ProcessTable http_table = {"http", http_fields, COUNT(http_fields)};
 
 static const ProcessField command_fields[] = {
-    {"domain", TYPE_DOMAIN, offsetof(CommandAction, domain), .max = 63, .help = "the domain; default: that of the process"},
-    {"type", TYPE_TYPE, offsetof(CommandAction, type), .required = true, .help = "the type of the command"},
-    {"payload", TYPE_JSON, offsetof(CommandAction, payload), .help = "the payload, JSON with templates; default: {}"},
+    {"domain", TYPE_DOMAIN, offsetof(SendAction, domain), .max = 63, .help = "the domain; default: that of the process"},
+    {"type", TYPE_TYPE, offsetof(SendAction, type), .required = true, .help = "the type of the command"},
+    {"payload", TYPE_JSON, offsetof(SendAction, payload), .help = "the payload, JSON with templates; default: {}"},
 };
 static const ProcessTable command_table = {"command", command_fields, COUNT(command_fields)};
 
@@ -75,10 +70,10 @@ static const ProcessField sleep_fields[] = {
 const ProcessTable sleep_table = {"sleep", sleep_fields, COUNT(sleep_fields)};
 
 static const ProcessField child_fields[] = {
-    {"type", TYPE_TYPE, offsetof(ProcessAction, type), .required = true, .help = "the type of the child"},
-    {"domain", TYPE_DOMAIN, offsetof(ProcessAction, domain), .max = DOMAIN_LENGTH_MAX,
+    {"type", TYPE_TYPE, offsetof(SendAction, type), .required = true, .help = "the type of the child"},
+    {"domain", TYPE_DOMAIN, offsetof(SendAction, domain), .max = DOMAIN_LENGTH_MAX,
      .help = "the domain; default: that of the process"},
-    {"state", TYPE_PATCH, offsetof(ProcessAction, state), .help = "the initial state of the child, with templates; default: {}"},
+    {"state", TYPE_PATCH, offsetof(SendAction, payload), .help = "the initial state of the child, with templates; default: {}"},
 };
 static const ProcessTable child_table = {"process", child_fields, COUNT(child_fields)};
 
@@ -90,17 +85,17 @@ static const ProcessTable continue_table = {"continue", continue_fields, COUNT(c
 
 static const ProcessField step_fields[] = {
     {"name", TYPE_NAME, offsetof(Step, name), ALL, .required = true, .help = "the name of the step, unique in the file"},
-    {"exec", TYPE_LINE, offsetof(Step, action.exec), EXEC, .selects = true, .in_compensate = true,
+    {"exec", TYPE_LINE, offsetof(Step, action.exec), BIT(STEP_EXEC), .selects = true, .in_compensate = true,
      .help = "runs a command line, with input on its standard input; its standard output is the result"},
-    {"sql", TYPE_FUNCTION, offsetof(Step, action.sql), SQL, .selects = true, .in_compensate = true,
+    {"sql", TYPE_FUNCTION, offsetof(Step, action.sql), BIT(STEP_SQL), .selects = true, .in_compensate = true,
      .help = "calls schema.function(input jsonb, key uuid) returns jsonb; its effects and the record commit together"},
-    {"http", TYPE_OBJECT, offsetof(Step, action.http), HTTP, .selects = true, .in_compensate = true,
+    {"http", TYPE_OBJECT, offsetof(Step, action.http), BIT(STEP_HTTP), .selects = true, .in_compensate = true,
      .table = &http_table, .help = "sends a request with an idempotency key"},
-    {"command", TYPE_OBJECT, offsetof(Step, action.command), COMMAND, .selects = true, .in_compensate = true,
+    {"command", TYPE_OBJECT, offsetof(Step, action.send), BIT(STEP_COMMAND), .selects = true, .in_compensate = true,
      .table = &command_table, .help = "sends a command and waits for its outcome"},
-    {"wallet", TYPE_OPERATION, offsetof(Step, action.wallet), WALLET, .selects = true, .in_compensate = true,
+    {"wallet", TYPE_OPERATION, offsetof(Step, action.wallet), BIT(STEP_WALLET), .selects = true, .in_compensate = true,
      .help = "posts an operation to the ledger"},
-    {"wait", TYPE_OBJECT, offsetof(Step, action.wait), WAIT, .selects = true, .table = &wait_table,
+    {"wait", TYPE_OBJECT, offsetof(Step, action.wait), BIT(STEP_WAIT), .selects = true, .table = &wait_table,
      .help = "waits for responses, or until a condition holds"},
     {"sleep", TYPE_SLEEP, offsetof(Step, action.sleep), BIT(STEP_SLEEP), .selects = true,
      .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "waits for a time, or until a time"},
@@ -112,38 +107,38 @@ static const ProcessField step_fields[] = {
      .help = "refuses: the process is compensated or ends as FAILED; the value is the reason, with templates"},
     {"continue", TYPE_OBJECT, offsetof(Step, action.next), BIT(STEP_CONTINUE), .selects = true, .table = &continue_table,
      .help = "begins the process anew: from its first step, under its id, with a fresh history; in the process's own list of steps"},
-    {"parallel", TYPE_BRANCHES, offsetof(Step, action.parallel), PARALLEL, .selects = true,
+    {"parallel", TYPE_BRANCHES, offsetof(Step, action.parallel), BIT(STEP_PARALLEL), .selects = true,
      .help = "runs lists of steps, each with a name, at the same time and waits for all of them"},
-    {"each", TYPE_LIST, offsetof(Step, action.each.items), EACH, .selects = true,
+    {"each", TYPE_LIST, offsetof(Step, action.each.items), BIT(STEP_EACH), .selects = true,
      .help = "runs the steps once per item of an array"},
-    {"repeat", TYPE_STEPS, offsetof(Step, action.repeat.list), REPEAT, .selects = true,
+    {"repeat", TYPE_STEPS, offsetof(Step, action.repeat.list), BIT(STEP_REPEAT), .selects = true,
      .help = "runs the steps again and again, in rounds, until a condition holds after a round"},
-    {"process", TYPE_OBJECT, offsetof(Step, action.process), PROCESS, .selects = true, .table = &child_table,
+    {"process", TYPE_OBJECT, offsetof(Step, action.send), BIT(STEP_PROCESS), .selects = true, .table = &child_table,
      .help = "starts a child process and waits for its end"},
-    {"input", TYPE_JSON, offsetof(Step, action.input), EXEC | SQL, .in_compensate = true,
+    {"input", TYPE_JSON, offsetof(Step, action.input), BIT(STEP_EXEC) | BIT(STEP_SQL), .in_compensate = true,
      .help = "the argument of the program or function, JSON with templates; default: null"},
     {"then", TYPE_TARGET, offsetof(Step, action.when.then_name), BIT(STEP_WHEN), .required = true,
      .help = "where to continue if the condition holds; \"end\" is the end of the list"},
     {"else", TYPE_TARGET, offsetof(Step, action.when.else_name), BIT(STEP_WHEN),
      .help = "where to continue otherwise; default: the next step"},
-    {"concurrency", TYPE_INTEGER, offsetof(Step, action.each.concurrency), EACH,
+    {"concurrency", TYPE_INTEGER, offsetof(Step, action.each.concurrency), BIT(STEP_EACH),
      .min = 1, .max = DEFINITION_CONCURRENCY_MAX, .help = "how many items are handled at the same time; default: 1"},
-    {"until", TYPE_CONDITION, offsetof(Step, action.repeat.until), REPEAT, .required = true, .is_after_round = true,
+    {"until", TYPE_CONDITION, offsetof(Step, action.repeat.until), BIT(STEP_REPEAT), .required = true, .is_after_round = true,
      .help = "evaluated after each round, and may name the steps of the round; if it holds, that was the last one"},
-    {"times", TYPE_INTEGER, offsetof(Step, action.repeat.times), REPEAT, .min = 1, .max = DEFINITION_ROUNDS_MAX,
+    {"times", TYPE_INTEGER, offsetof(Step, action.repeat.times), BIT(STEP_REPEAT), .min = 1, .max = DEFINITION_ROUNDS_MAX,
      .help = "the most rounds; default: 100"},
-    {"on_exhausted", TYPE_CONTINUE, offsetof(Step, action.repeat.continues), REPEAT, .words = continue_words,
+    {"on_exhausted", TYPE_CONTINUE, offsetof(Step, action.repeat.continues), BIT(STEP_REPEAT), .words = continue_words,
      .help = "what happens when the condition does not hold after the last round; default: fail"},
-    {"steps", TYPE_STEPS, offsetof(Step, action.each.list), EACH, .required = true, .help = "the steps for each item"},
-    {"timeout", TYPE_DURATION, offsetof(Step, action.timeout_ms), CALLS | WAIT | PROCESS, .in_compensate = true,
+    {"steps", TYPE_STEPS, offsetof(Step, action.each.list), BIT(STEP_EACH), .required = true, .help = "the steps for each item"},
+    {"timeout", TYPE_DURATION, offsetof(Step, action.timeout_ms), ACT | BIT(STEP_WAIT), .in_compensate = true,
      .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "the longest time of one attempt, or of the wait; default: 10m in exec, 30s in sql, http and wallet, none in the others"},
-    {"on_timeout", TYPE_CONTINUE, offsetof(Step, continues_on_timeout), WAIT, .words = continue_words,
+    {"on_timeout", TYPE_CONTINUE, offsetof(Step, continues_on_timeout), BIT(STEP_WAIT), .words = continue_words,
      .help = "what happens when the wait times out; default: fail"},
-    {"retry", TYPE_OBJECT, offsetof(Step, action.retry), CALLS | PROCESS, .in_compensate = true,
+    {"retry", TYPE_OBJECT, offsetof(Step, action.retry), ACT, .in_compensate = true,
      .table = &retry_table, .help = "how often, and after which delays, a failed step is tried again"},
-    {"save", TYPE_PATCH, offsetof(Step, save), CALLS | WAIT | PARALLEL | EACH | REPEAT | PROCESS, .has_result = true,
+    {"save", TYPE_PATCH, offsetof(Step, save), HAVE_RESULT, .has_result = true,
      .help = "an object with templates that is merged into the state together with the record of the step"},
-    {"compensate", TYPE_COMPENSATE, offsetof(Step, compensate), CALLS | PROCESS, .has_result = true,
+    {"compensate", TYPE_COMPENSATE, offsetof(Step, compensate), ACT, .has_result = true,
      .help = "the action that undoes the step if the process is compensated"},
 };
 const ProcessTable step_table = {"step", step_fields, COUNT(step_fields)};
@@ -168,7 +163,7 @@ const ProcessTable *const process_tables[] = {&definition_table, &step_table, &r
                                               &command_table,    &wait_table, &sleep_table, &child_table,
                                               &continue_table,   NULL};
 
-#define X(id, name, walk, ...) {name, __VA_ARGS__},
+#define X(id, name, walk, call, ...) {name, __VA_ARGS__},
 const StepKindRow step_kinds[STEP_KIND_COUNT] = {STEP_KINDS(X)};
 #undef X
 

@@ -200,7 +200,7 @@ ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const cha
     return OK;
 }
 
-static ErrorCode step_act(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+ErrorCode step_act(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
     return action_walk(walk, scope, step, &step->action, step_id(scope, step), (Value){0}, ret_flow, reterr);
 }

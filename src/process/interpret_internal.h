@@ -147,12 +147,16 @@ must_check ErrorCode attempt_input(Attempt *attempt, InputPart *parts, int count
 /* How long this attempt may take: its timeout, else `otherwise`, and no longer than the process may. */
 int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise);
 
-AttemptRun attempt_exec, attempt_sql, attempt_http, attempt_wallet, attempt_send;
+#define X(id, name, walk, call, ...) AttemptRun attempt_##call;
+STEP_KINDS(X)
+#undef X
 
 /* ---- the other kinds ---- */
 
 typedef ErrorCode StepWalk(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr);
-StepWalk step_wait, step_sleep, step_set, step_when, step_fail, step_continue, step_parallel, step_each, step_repeat;
+#define X(id, name, walk, ...) StepWalk step_##walk;
+STEP_KINDS(X)
+#undef X
 
 must_check ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *list, Flow *ret_flow, Error *reterr);
 /* Record a step that succeeded, with its patch. FLOW_NEXT; FLOW_STOPPED: the lease is lost. STALE is left to the caller. */

@@ -40,15 +40,12 @@ typedef struct {
 
 static bool list_is_slow(const StepList *list)
 {
-    static const bool slow[STEP_KIND_COUNT] = {
-        [STEP_EXEC] = true, [STEP_SQL] = true, [STEP_HTTP] = true, [STEP_WALLET] = true};
-
     for (int i = 0; i < list->count; i++) {
         const Action   *action = &list->steps[i].action;
         const StepList *inner;
         int             count = action_lists(action, &inner);
 
-        if (slow[action->kind])
+        if (step_kinds[action->kind].acts == ACTS_CALLS)
             return true;
         for (int b = 0; b < count; b++)
             if (list_is_slow(&inner[b]))

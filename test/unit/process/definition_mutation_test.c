@@ -314,7 +314,8 @@ static void action_use(const Action *action)
         template_use(action->http.body, false);
         break;
     case STEP_COMMAND:
-        template_use(action->command.payload, false);
+    case STEP_PROCESS:
+        template_use(action->send.payload, false);
         break;
     case STEP_WALLET:
         template_use(action->wallet.operation, false);

@@ -298,8 +298,7 @@ TEST(definition_refuses_wrong_references)
     assert_refused(STEPS(SET("steps.later") ",{\"name\":\"later\",\"exec\":\"x\"}"),
                    "order.json:2:27: steps[0].set.v: step \"later\" comes later in the file");
     assert_refused(STEPS("{\"name\":\"n\",\"sleep\":\"1s\"},\n" SET("steps.n")),
-                   "order.json:3:27: steps[1].set.v: step \"n\" has no result, because it is a set, sleep, when, fail "
-                   "or continue");
+                   "order.json:3:27: steps[1].set.v: step \"n\" has no result, because it is of the kind sleep");
     assert_refused(STEP(SET("item.a")), "order.json:3:27: steps[1].set.v: item exists only inside an each");
     assert_refused(STEP(SET("index")), "order.json:3:27: steps[1].set.v: index exists only inside an each or a repeat");
     assert_refused(STEP(SET("result.a")),
@@ -544,12 +543,12 @@ TEST(definition_has_everything_the_file_says)
     assert_int_equal(120000, x->action.retry.delay_ms_max); /* the default is shorter than the delay */
     assert_true(x->action.retry.factor == 2);
     assert_int_equal(3000, x->action.timeout_ms);
-    assert_string_equal("d:x.y", x->compensate->command.domain);
+    assert_string_equal("d:x.y", x->compensate->send.domain);
     assert_true(x->compensate->retry.factor == 1.5);
     assert_int_equal(5, x->compensate->retry.attempts);
     assert_int_equal(3, w->action.wait.count);
     assert_true(w->continues_on_timeout);
-    assert_string_equal("other", c->action.process.domain);
+    assert_string_equal("other", c->action.send.domain);
     assert_string_equal("PUT", h->action.http.method);
     assert_int_equal(2, h->action.http.header_count);
     assert_string_equal("d", h->action.http.headers[1].name);
