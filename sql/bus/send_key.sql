@@ -7,8 +7,8 @@
 -- committed. No advisory lock, which every login could take.
 -- Errors: QU001 a key is empty or too long, or differs from the id.
 
--- The id that a key becomes: itself if it is a UUID, else a hash of name and key (UUID version 8). The hash is part of the interface: with another one,
--- repeats would be sent a second time.
+-- The id that a key becomes: itself if it is a UUID, else a hash of name and key (UUID version 8). The name is that of a role or of an API key; HTTP
+-- computes the same hash (api/key_header.c). It is part of the interface: with another one, repeats would be sent a second time.
 create or replace function pawl.key (p_key text, p_name text default session_user)
   returns uuid
   language plpgsql stable
@@ -26,7 +26,7 @@ begin
   if p_key ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' then
     return p_key::uuid;
   end if;
-  v_hash := substr(sha256('\x7061776c2073716c206b657900' /* pawl sql key, NUL */ || convert_to(p_name, 'UTF8') || '\x00' || convert_to(p_key, 'UTF8')), 1, 16);
+  v_hash := substr(sha256('\x7061776c206b657900' /* pawl key, NUL */ || convert_to(p_name, 'UTF8') || '\x00' || convert_to(p_key, 'UTF8')), 1, 16);
   v_hash := set_byte(set_byte(v_hash, 6, get_byte(v_hash, 6) & 15 | 128), 8, get_byte(v_hash, 8) & 63 | 128);
   return encode(v_hash, 'hex')::uuid;
 end

@@ -3,8 +3,8 @@
  * follow from it.
  *
  * The header may hold any text. A UUID is the key as it is; any other text becomes one by a hash of the API key's name and the
- * text, so that two clients with "order-17" each have a key of their own. The hash is part of the interface: a new version that
- * computes another one would run repeats a second time.
+ * text, so that two clients with "order-17" each have a key of their own. It is the hash of pawl.key() (sql/bus/send_key.sql), and part
+ * of the interface: a new version that computes another one would run repeats a second time.
  */
 #include <sodium.h>
 #include <string.h>
@@ -18,15 +18,15 @@
 /* Hashing the module's own name first keeps these apart from hashes of the same bytes elsewhere. */
 static const char *key_hash(Arena *arena, const char *kind, const char *first, const char *second)
 {
-    crypto_generichash_state state;
-    unsigned char            hash[UUID_BYTES];
+    crypto_hash_sha256_state state;
+    unsigned char            hash[crypto_hash_sha256_BYTES]; /* its first UUID_BYTES count */
     char                     id[UUID_TEXT_SIZE];
 
-    crypto_generichash_init(&state, NULL, 0, sizeof hash);
-    crypto_generichash_update(&state, (const unsigned char *)kind, strlen(kind) + 1);
-    crypto_generichash_update(&state, (const unsigned char *)first, strlen(first) + 1);
-    crypto_generichash_update(&state, (const unsigned char *)second, strlen(second) + 1);
-    crypto_generichash_final(&state, hash, sizeof hash);
+    crypto_hash_sha256_init(&state);
+    crypto_hash_sha256_update(&state, (const unsigned char *)kind, strlen(kind) + 1);
+    crypto_hash_sha256_update(&state, (const unsigned char *)first, strlen(first) + 1);
+    crypto_hash_sha256_update(&state, (const unsigned char *)second, strlen(second));
+    crypto_hash_sha256_final(&state, hash);
     uuid_from_hash(hash, id);
     return arena_text(arena, id);
 }

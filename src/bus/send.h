@@ -93,7 +93,7 @@ must_check ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr)
 /* Into the metrics, when that transaction has committed; send_many() and sender_send() do so themselves. */
 void send_count(SendItem *const *items, int count);
 
-/* The id of a text key, as pawl.key() in SQL has it for the role of the session: ERR_INVALID if it is empty or too long. */
+/* The id of a text key, as pawl.key() in SQL has it for the role of the session. ERR_INVALID: it is empty or too long. */
 must_check ErrorCode send_key_id(Pool *pool, Deadline deadline, Arena *arena, const char *key, const char **ret_id,
                                  Error *reterr);
 

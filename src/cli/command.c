@@ -237,7 +237,8 @@ static const CommandFlag bench_latency_flags[] = {
 };
 
 /* clang-format off */
-#define WALLET_KEY      {"--txn-id", "UUID", "idempotency key: posting twice with the same key posts once; default: generated"}
+#define WALLET_KEY      {"--txn-id", "UUID", "idempotency key: posting twice with the same key posts once; default: generated"}, \
+                        {"--key", "TEXT", "the same with any text, such as order-17: it becomes the txn_id"}
 #define WALLET_ASSET    {"--asset", "A", "default: CREDIT"}
 #define WALLET_REF_ASSET {"--asset", "A", "refuse it unless ID is in this asset; default: not checked"}
 #define WALLET_METADATA {"--metadata", "JSON", "an object stored with it"}

@@ -67,8 +67,9 @@ must_check ErrorCode call_moment(const Call *call, const char *flag, int64_t *re
 /* A UUID given as a flag, in its usual form; NULL when it was not given. ERR_USAGE names it. */
 must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr);
 
-/* The id of the key that --key gives, into the item; the key of a text depends on the role of the session. ERR_USAGE: --id is another one. */
-must_check ErrorCode send_key_take(Call *call, const App *app, SendItem *item, Error *reterr);
+/* The id of the key that --key gives; a text becomes one that depends on the role of the session. Without --key *id stays as it is. flag: what else
+ * gives the id. ERR_USAGE: it has given another one. */
+must_check ErrorCode key_take(Call *call, const App *app, const char *flag, const char **id, Error *reterr);
 
 /* A misspelled domain is a queue without senders, and a new one without workers. If nothing was sent to it, standard error says so when another
  * name is near, and on a terminal in any case. prefix: of the domain's name on the bus. domain NULL: none was given. Best effort: the role may not

@@ -35,7 +35,7 @@ static ErrorCode start_one(Call *call, SendItem *item, Error *reterr)
     SendItem              *items[] = {item};
 
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(send_key_take(call, app, item, reterr));
+    TRY(key_take(call, app, "--id", &item->command_id, reterr));
     TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
     if (item->code != OK) {
         *reterr = item->error;
@@ -73,7 +73,8 @@ ErrorCode command_process_start(Call *call, Error *reterr)
     TRY(process_start_deadline(call->arena, call_flag(call, "--deadline"), call_flag(call, "--on-deadline"), &item,
                                reterr));
     TRY(send_turn_take(call, &item, reterr));
-    item.actor = call_operator(call);
+    item.actor    = call_operator(call);
+    item.is_keyed = call_flag(call, "--key") != NULL;
     return call_flag(call, "--lines") ? start_each_line(call, &item, reterr) : start_one(call, &item, reterr);
 }
 

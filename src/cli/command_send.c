@@ -45,7 +45,8 @@ static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
                            .reply_to       = call_flag(call, "--reply-to"),
                            .correlation_id = call_flag(call, "--correlation-id"),
                            .batch_id       = batch,
-                           .order_key      = call_flag(call, "--order-key")};
+                           .order_key      = call_flag(call, "--order-key"),
+                           .is_keyed       = call_flag(call, "--key") != NULL};
     return send_turn_take(call, ret_item, reterr);
 }
 
@@ -60,17 +61,16 @@ static void wake(App *app, SendItem *const *items, int count)
 
 /* ---- one command ---- */
 
-ErrorCode send_key_take(Call *call, const App *app, SendItem *item, Error *reterr)
+ErrorCode key_take(Call *call, const App *app, const char *flag, const char **id, Error *reterr)
 {
-    const char *key = call_flag(call, "--key"), *id;
+    const char *key = call_flag(call, "--key"), *key_id;
 
     if (!key)
         return OK;
-    TRY(send_key_id(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, key, &id, reterr));
-    if (item->command_id && strcmp(item->command_id, id) != 0)
-        return fail(reterr, ERR_USAGE, "--key and --id differ: give one of them");
-    item->command_id = id;
-    item->is_keyed   = true;
+    TRY(send_key_id(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, key, &key_id, reterr));
+    if (call_flag(call, flag) && strcmp(*id, key_id) != 0)
+        return fail(reterr, ERR_USAGE, "--key and %s differ: give one of them", flag);
+    *id = key_id;
     return OK;
 }
 
@@ -99,7 +99,7 @@ static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
     TRY(send_check(item, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     domain_note(call, app, "", item->domain);
-    TRY(send_key_take(call, app, item, reterr));
+    TRY(key_take(call, app, "--id", &item->command_id, reterr));
     TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
     if (item->code != OK) {
         *reterr = item->error;

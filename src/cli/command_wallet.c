@@ -1,7 +1,7 @@
 /*
  * command_wallet.c - pawl wallet: open wallets and post operations.
  *
- * Every operation has its key. One that the user gives with --txn-id is posted once, however often it is sent; without, one
+ * Every operation has its key. One that the user gives with --txn-id or --key is posted once, however often it is sent; without, one
  * is made and printed, and when the outcome is unclear the message names it.
  */
 #include <string.h>
@@ -36,6 +36,7 @@ static ErrorCode ref_read(Call *call, WalletItem *item, Error *reterr)
     return OK;
 }
 
+/* --txn-id, or a new key. */
 static ErrorCode key_read(Call *call, const char **ret_key, Error *reterr)
 {
     char *key = arena_array(call->arena, char, UUID_TEXT_SIZE);
@@ -75,7 +76,7 @@ static ErrorCode item_complete(Call *call, WalletItem *item, Error *reterr)
 /* It may have been posted, and only a repeat under its key shows whether it was, so the message has the key. */
 static ErrorCode key_print(const Call *call, const WalletItem *item, ErrorCode code, Error *reterr)
 {
-    if (!call_flag(call, "--txn-id") && error_verdict(code) != VERDICT_FINAL)
+    if (!call_flag(call, "--txn-id") && !call_flag(call, "--key") && error_verdict(code) != VERDICT_FINAL)
         error_prefix(reterr, "repeat with --txn-id %s", item->txn_id);
     return code;
 }
@@ -112,6 +113,7 @@ static ErrorCode post(Call *call, WalletItem *item, Error *reterr)
 
     TRY(item_complete(call, item, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(key_take(call, app, "--txn-id", &item->txn_id, reterr));
     code = wallet_post(app->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, items, 1, reterr);
     return code == OK ? item_print(call, item, reterr) : key_print(call, item, code, reterr);
 }
@@ -232,9 +234,9 @@ ErrorCode command_wallet_create(Call *call, Error *reterr)
     TRY(call_number("--floor", call_flag(call, "--floor"), -WALLET_AMOUNT_MAX, 0, 0, &wallet.floor, reterr));
     wallet.has_floor = call_flag(call, "--floor") != NULL;
     TRY(metadata_read(call, &wallet.metadata, reterr));
-    if (call_flag(call, "--txn-id")) /* without, the wallet is its own key */
-        TRY(key_read(call, &wallet.txn_id, reterr));
+    TRY(call_uuid(call, "--txn-id", &wallet.txn_id, reterr)); /* without a key, the wallet is its own */
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(key_take(call, app, "--txn-id", &wallet.txn_id, reterr));
     TRY(wallet_open(app->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, &wallet, reterr));
     wallet_print(call, &wallet);
     return OK;

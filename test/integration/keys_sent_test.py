@@ -30,9 +30,9 @@ def refusal(db, sql):
     return db.value("select public.refusal()")
 
 
-def id_of(text, role):
-    """As docs/sql.md describes it: callers that repeat a call after an upgrade rely on it."""
-    made = bytearray(hashlib.sha256(f"pawl sql key\0{role}\0{text}".encode()).digest()[:16])
+def id_of(text, name):
+    """As docs/sql.md describes it, of a role or an API key: callers that repeat a call after an upgrade rely on it."""
+    made = bytearray(hashlib.sha256(f"pawl key\0{name}\0{text}".encode()).digest()[:16])
     made[6] = made[6] & 0x0F | 0x80
     made[8] = made[8] & 0x3F | 0x80
     return str(uuid.UUID(bytes=bytes(made)))
@@ -158,6 +158,52 @@ def a_text_is_a_key_on_the_command_line():
         assert started == [{"process_id": key, "created": True}, {"process_id": key, "created": False}], started
         assert db.value("select pawl.start('order', p_domain => 'shop', p_key => 'order-17')") == key
         assert db.value("select count(*) from pawl.command") == "2"
+
+
+def wallet(pawl, *arguments):
+    done = pawl.run("wallet", *arguments, "--json")
+    assert done.code == 0, done
+    return done.json
+
+
+@test
+def a_text_is_a_key_of_the_ledger_on_the_command_line():
+    with Database() as db, Pawl(db) as pawl:
+        key = db.value("select pawl.key('order-17')")
+        wallet(pawl, "create", "bob")
+        wallet(pawl, "create", "ann", "--key", "wallet of ann")
+        assert db.value("select count(*) from wallet.txn where txn_id = pawl.key('wallet of ann')") == "1"
+        for verb, arguments in (("topup", ("ann", "100")), ("spend", ("ann", "5")), ("transfer", ("ann", "bob", "10")), ("hold", ("ann", "20")),
+                                ("hold", ("ann", "7")), ("freeze", ("bob",)), ("unfreeze", ("bob",)), ("floor", ("ann", "-5"))):
+            text = f"{verb}-{arguments[-1]}"
+            first, again = (wallet(pawl, verb, *arguments, "--key", text) for _ in range(2))
+            assert first["txn_id"] == db.value(f"select pawl.key('{text}')"), first
+            assert (first["status"], again["status"]) == ("posted", "already posted"), (first, again)
+        hold, other = (db.value(f"select pawl.key('hold-{amount}')") for amount in (20, 7))
+        moved = db.value("select pawl.key('transfer-10')")
+        for verb, arguments in (("capture", (hold, "--amount", "15")), ("void", (other,)), ("refund", (moved,))):
+            assert [wallet(pawl, verb, *arguments, "--key", verb)["status"] for _ in range(2)] == ["posted", "already posted"], verb
+        assert wallet(pawl, "topup", "ann", "1", "--key", "order-17", "--txn-id", key)["txn_id"] == key, "they agree"
+        differ = pawl.run("wallet", "topup", "ann", "1", "--key", "order-17", "--txn-id", str(uuid.uuid4()))
+        assert differ.code == 2 and "--key and --txn-id differ" in differ.stderr, differ
+        reused = pawl.run("wallet", "topup", "ann", "2", "--key", "order-17")
+        assert reused.code == 1 and "amount" in reused.stderr, reused
+        assert "key must have 1 to 200 bytes" in pawl.run("wallet", "topup", "ann", "2", "--key", "x" * 201).stderr
+
+
+@test
+def a_key_is_the_same_id_for_an_api_key_and_a_role_of_one_name():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        role = db.value("select session_user")
+        token = pawl.run("key", "create", role, "--scopes", "command,wallet,treasury").stdout.strip()
+        assert wallet(pawl, "create", "ann")["created"] is True
+        assert wallet(pawl, "topup", "ann", "100", "--key", "order-17")["status"] == "posted"
+        topped = post(pawl, "/v1/wallets/ann/topup", {"amount": 100}, token=token)
+        assert topped.status == 201 and is_replayed(topped) and topped.json["txn_id"] == id_of("order-17", role), topped
+        assert pawl.run("send", "shop", "charge", "--key", "order-17", "--json").json["command_id"] == id_of("order-17", role)
+        assert is_replayed(post(pawl, "/v1/commands", {**command("shop"), "max_attempts": 3}, token=token))
+        assert not is_replayed(post(pawl, "/v1/wallets/ann/topup", {"amount": 100})), "the admin token has another name"
 
 
 main()

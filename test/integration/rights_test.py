@@ -31,7 +31,7 @@ pawl.uuid7               sender poster
 
 pawl.send                sender
 pawl.send_items          sender
-pawl.key                 sender
+pawl.key                 sender poster
 pawl.batch_new           sender
 pawl.batch_seal          sender
 pawl.batch_progress      reader sender
