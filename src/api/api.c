@@ -59,23 +59,52 @@ ErrorCode api_treasury_check(const Request *request, Error *reterr)
 
 /* ---- one command: the request is suspended until the combiner of the sender has committed it ---- */
 
-void api_item_submit(Api *api, Request *request, SendItem *item, RouteHandler *on_resume)
+typedef struct {
+    Api     *api;
+    Request *request;
+    SendItem item;
+    Hint     hint;
+} Sending;
+
+static void item_send(void *context)
 {
-    item->on_done = request_resume;
-    item->context = request;
-    request_suspend(request, &(Suspend){.on_resume = on_resume}, item);
-    sender_submit(api->sender, request_deadline(request), item);
+    Sending *sending = context;
+
+    sender_submit(sending->api->sender, request_deadline(sending->request), &sending->item);
 }
 
-ErrorCode api_item_sent(Api *api, const SendItem *item, Response *response, Error *reterr)
+void api_item_submit(Api *api, Request *request, const SendItem *item, RouteHandler *on_resume)
 {
+    Sending *sending = arena_array(request_arena(request), Sending, 1);
+
+    *sending              = (Sending){.api = api, .request = request, .item = *item};
+    sending->item.on_done = request_resume;
+    sending->item.context = request;
+    sending->hint         = (Hint){.item = &sending->item, .on_done = item_send, .context = sending};
+    request_suspend(request, &(Suspend){.on_resume = on_resume}, sending);
+    hint_submit(api->hints, request_deadline(request), &sending->hint);
+}
+
+void api_hint_set(Response *response, const char *hint)
+{
+    if (hint && hint[0])
+        response_header(response, "Pawl-Note", hint);
+}
+
+ErrorCode api_item_sent(Request *request, Response *response, const SendItem **ret_item, Error *reterr)
+{
+    const Sending  *sending = request_state(request);
+    const SendItem *item    = &sending->item;
+
     if (item->code != OK) {
         *reterr = item->error;
         return item->code;
     }
-    waker_notify_sent(api->waker, item);
+    waker_notify_sent(sending->api->waker, item);
     response->status = 201;
     if (!item->is_new)
         api_replayed_set(response);
+    api_hint_set(response, sending->hint.text);
+    *ret_item = item;
     return OK;
 }

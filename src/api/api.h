@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "api/claims.h"
+#include "api/hints.h"
 #include "api/key.h"
 #include "api/ready.h"
 #include "bus/command.h"
@@ -35,6 +36,7 @@ typedef struct Api {
     KeyCache      *keys;
     Alerts        *alerts;
     Sender        *sender;
+    Hints         *hints;
     Ledger        *ledger;
     Leases        *leases;
     LockCalls     *decisions, *batches; /* of apart.c; of batches of commands and processes */
@@ -137,10 +139,12 @@ must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
 
 /* ---- submit.c, decision.c, work.c: what commands and processes share ---- */
 
-/* Submit a command to the sender, and suspend its request until it is sent; then on_resume, with the item as the request's state. */
-void api_item_submit(Api *api, Request *request, SendItem *item, RouteHandler *on_resume);
-/* For on_resume: 201 for a command that was sent now or before, after its workers were notified; else its error. */
-must_check ErrorCode api_item_sent(Api *api, const SendItem *item, Response *response, Error *reterr);
+/* Submit a command to the sender, and suspend its request until it is sent; then on_resume. */
+void api_item_submit(Api *api, Request *request, const SendItem *item, RouteHandler *on_resume);
+/* For on_resume: 201 for a command that was sent now or before, with the hint about its name, after its workers were notified; else its error. */
+must_check ErrorCode api_item_sent(Request *request, Response *response, const SendItem **ret_item, Error *reterr);
+/* The header with the hint; NULL or "": none. */
+void api_hint_set(Response *response, const char *hint);
 /* The response to an operator's decision that was committed, after workers were notified. noun: "command" or "process". ERR_CONFLICT,
  * ERR_NOT_FOUND: it was refused. */
 must_check ErrorCode api_decision_answer(Api *api, const char *noun, const char *id, const Decision *decision,

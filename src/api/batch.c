@@ -52,7 +52,7 @@ typedef struct {
     BatchRequest given;
     SendItem    *list;
     SendItem   **items;
-    const char  *batch_id;
+    const char  *batch_id, *hint;
     LockCall     call;
 } BatchSending;
 
@@ -61,11 +61,16 @@ static ErrorCode sending_run(LockCall *call, Error *reterr)
 {
     BatchSending *sending = call->context;
     Arena        *arena   = request_arena(sending->request);
-    ArenaMark     mark    = arena_mark(arena);
-    BatchNew      batch   = {sending->batch_id, sending->given.name, sending->given.on_complete, sending->given.open};
-    ErrorCode     code    = batch_send(sending->api->pool, call->deadline, API_LOCK_MS, arena, &batch, sending->items,
-                                       sending->given.items.count, &(const char *){NULL}, reterr);
+    int           count   = sending->given.items.count;
+    ArenaMark     mark;
+    BatchNew      batch = {sending->batch_id, sending->given.name, sending->given.on_complete, sending->given.open};
+    ErrorCode     code;
 
+    if (!sending->hint)
+        sending->hint = hints_of(sending->api->hints, call->deadline, sending->items, count, arena);
+    mark = arena_mark(arena);
+    code = batch_send(sending->api->pool, call->deadline, API_LOCK_MS, arena, &batch, sending->items, count,
+                      &(const char *){NULL}, reterr);
     if (code != OK)
         arena_rewind(arena, mark);
     return code;
@@ -120,6 +125,7 @@ static ErrorCode batch_end(void *context, Request *request, Response *response, 
     }
     if (replayed)
         api_replayed_set(response);
+    api_hint_set(response, sending->hint);
     writer_open(&writer, &response->body);
     writer_object(&writer, NULL);
     writer_text(&writer, "batch_id", sending->batch_id);

@@ -14,11 +14,11 @@
 
 static ErrorCode send_end(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api            *api  = context;
-    const SendItem *item = request_state(request);
+    const Api      *api = context;
+    const SendItem *item;
     Writer          writer;
 
-    TRY(api_item_sent(api, item, response, reterr));
+    TRY(api_item_sent(request, response, &item, reterr));
     response_header(response, "Pawl-Status", item->status);
     response_header(response, "Pawl-Key-Days", arena_print(request_arena(request), "%lld", (long long)api->key_days));
     writer_open(&writer, &response->body);
@@ -28,17 +28,16 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
 
 ErrorCode api_command_send(void *context, Request *request, Response *response, Error *reterr)
 {
-    Arena      *arena = request_arena(request);
-    SendItem   *item  = arena_array(arena, SendItem, 1);
+    SendItem    item;
     SendRequest given;
 
     (void)response;
     TRY(api_body_read(request, &send_table, &given, reterr));
     TRY(api_key_take(request, "command_id", &given.command_id, reterr));
     TRY(domain_check(request, given.domain, DOMAIN_SEND, reterr));
-    *item          = send_request_item(&given, request_principal(request));
-    item->is_keyed = api_key_is_given(request);
-    api_item_submit(context, request, item, send_end);
+    item          = send_request_item(&given, request_principal(request));
+    item.is_keyed = api_key_is_given(request);
+    api_item_submit(context, request, &item, send_end);
     return OK;
 }
 

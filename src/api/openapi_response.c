@@ -189,14 +189,15 @@ void openapi_write_answer(Writer *writer, const Route *route)
 static const struct {
     const char *name, *schema, *help;
 } headers[] = {
-    {"X-Request-Id",         "{\"type\":\"string\"}",                     "the request's id; the client's own if it sent one"},
-    {"ETag",                 "{\"type\":\"string\"}",                     "names this very content; for If-None-Match"       },
+    {"X-Request-Id",         "{\"type\":\"string\"}",                     "the request's id; the client's own if it sent one"                },
+    {"ETag",                 "{\"type\":\"string\"}",                     "names this very content; for If-None-Match"                       },
     {"Idempotency-Replayed", "{\"type\":\"string\",\"enum\":[\"true\"]}",
-     "this is the response to an earlier request with the key"                                                               },
-    {"Pawl-Balance",         "{\"type\":\"integer\"}",                    "the wallet's present balance"                     },
-    {"Pawl-Status",          "{\"type\":\"string\"}",                     "the command's present status"                     },
-    {"Pawl-Key-Days",        "{\"type\":\"integer\"}",                    "days after its end for which the id is known"     },
-    {"Pawl-Next-Cursor",     "{\"type\":\"string\"}",                     "cursor of the next page, if there is one"         },
+     "this is the response to an earlier request with the key"                                                                               },
+    {"Pawl-Balance",         "{\"type\":\"integer\"}",                    "the wallet's present balance"                                     },
+    {"Pawl-Status",          "{\"type\":\"string\"}",                     "the command's present status"                                     },
+    {"Pawl-Note",            "{\"type\":\"string\"}",                     "for people: what may be wrong with the name of the domain or type"},
+    {"Pawl-Key-Days",        "{\"type\":\"integer\"}",                    "days after its end for which the id is known"                     },
+    {"Pawl-Next-Cursor",     "{\"type\":\"string\"}",                     "cursor of the next page, if there is one"                         },
 };
 
 static void write_headers(Writer *writer)

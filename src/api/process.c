@@ -40,10 +40,11 @@ ErrorCode api_process_define(void *context, Request *request, Response *response
 /* A repeat answers with the bytes of the first answer: see commands. */
 static ErrorCode start_end(void *context, Request *request, Response *response, Error *reterr)
 {
-    const SendItem *item = request_state(request);
+    const SendItem *item;
     Writer          writer;
 
-    TRY(api_item_sent(context, item, response, reterr));
+    (void)context;
+    TRY(api_item_sent(request, response, &item, reterr));
     writer_open(&writer, &response->body);
     sent_write(&writer, "process_id", item);
     return OK;
@@ -51,16 +52,15 @@ static ErrorCode start_end(void *context, Request *request, Response *response, 
 
 ErrorCode api_process_start(void *context, Request *request, Response *response, Error *reterr)
 {
-    Arena              *arena = request_arena(request);
-    SendItem           *item  = arena_array(arena, SendItem, 1);
+    SendItem            item;
     ProcessStartRequest given;
 
     (void)response;
     TRY(api_body_read(request, &process_start_table, &given, reterr));
     TRY(api_key_take(request, "process_id", &given.process_id, reterr));
-    TRY(process_start_request_item(arena, &given, request_principal(request), item, reterr));
-    item->is_keyed = api_key_is_given(request);
-    api_item_submit(context, request, item, start_end);
+    TRY(process_start_request_item(request_arena(request), &given, request_principal(request), &item, reterr));
+    item.is_keyed = api_key_is_given(request);
+    api_item_submit(context, request, &item, start_end);
     return OK;
 }
 
@@ -69,9 +69,11 @@ ErrorCode api_process_start(void *context, Request *request, Response *response,
 typedef struct {
     Once                       once; /* first: begin and write get its address */
     Api                       *api;
+    Arena                     *arena;
     const ProcessStartRequest *requests;
     SendItem                  *items, **open; /* open: those without a verdict */
     int                        count, open_count;
+    const char                *hint;
     LockCall                   call;
 } Starts;
 
@@ -87,6 +89,8 @@ static ErrorCode starts_run(LockCall *call, Error *reterr)
     Starts *starts = call->context;
     int     busy   = 0;
 
+    if (!starts->hint)
+        starts->hint = hints_of(starts->api->hints, call->deadline, starts->open, starts->open_count, starts->arena);
     send_each(starts->api->pool, call->deadline, /* nowait= */ true, starts->open, starts->open_count);
     for (int i = 0; i < starts->open_count; i++) {
         SendItem *item = starts->open[i];
@@ -134,6 +138,7 @@ static ErrorCode starts_write(Once *once, Response *response, Error *reterr)
     response->status = 201;
     if (replayed)
         api_replayed_set(response);
+    api_hint_set(response, starts->hint);
     writer_open(&writer, &response->body);
     writer_object(&writer, NULL);
     writer_array(&writer, "items");
@@ -177,6 +182,7 @@ ErrorCode api_process_batch(void *context, Request *request, Response *response,
     *starts = (Starts){
         .once       = {.begin = starts_begin, .write = starts_write},
         .api        = context,
+        .arena      = arena,
         .requests   = given.items.items,
         .items      = arena_array(arena, SendItem, given.items.count),
         .open       = arena_array(arena, SendItem *, given.items.count),

@@ -16,7 +16,8 @@
 #include "wallet/wallet.h"
 
 static const char *const        balance_header[]  = {"Pawl-Balance", NULL},
-                         *const status_header[]   = {"Pawl-Status", "Pawl-Key-Days", NULL},
+                         *const status_header[]   = {"Pawl-Status", "Pawl-Key-Days", "Pawl-Note", NULL},
+                         *const note_header[]     = {"Pawl-Note", NULL},
                          *const signal_header[]   = {"Pawl-Status", NULL},
                          *const cursor_header[]   = {"Pawl-Next-Cursor", NULL};
 static const RouteParameter     letter_captures[] = {
@@ -68,7 +69,7 @@ static const Route rows[] = {
      .answer = &answer_commands},
     {HTTP_POST, "/v1/commands/batch", api_command_batch, SCOPE_COMMAND, .is_inline = true, .body = &batch_table, .body_required = true,
      .summary = "Send many commands as one batch",
-     .status = 201, .answer = &answer_sent_batch},
+     .status = 201, .answer = &answer_sent_batch, .headers = note_header},
     {HTTP_GET, "/v1/commands/{id}", api_command_show, READS_COMMANDS, .parameters = api_command_domain_parameters, .summary = "One command with its attempts and audit",
      .answer = &answer_command},
     {HTTP_POST, "/v1/commands/{id}/cancel", api_command_cancel_once_apart, SCOPE_COMMAND | SCOPE_ADMIN, .is_inline = true, .body = &decision_table, .parameters = api_command_domain_parameters,
@@ -115,10 +116,10 @@ static const Route rows[] = {
      .answer = &answer_process_versions},
     {HTTP_POST, "/v1/processes", api_process_start, SCOPE_PROCESS, .is_inline = true, .body = &process_start_table,
      .summary = "Start a process; starting twice with the same id starts one process",
-     .status = 201, .answer = &answer_process_started},
+     .status = 201, .answer = &answer_process_started, .headers = note_header},
     {HTTP_POST, "/v1/processes/batch", api_process_batch, SCOPE_PROCESS, .is_inline = true, .body = &process_batch_table, .body_required = true,
      .summary = "Start up to 1000 processes, with a verdict for each",
-     .status = 201, .answer = &answer_process_started_batch},
+     .status = 201, .answer = &answer_process_started_batch, .headers = note_header},
     {HTTP_GET, "/v1/processes", api_process_list, READS_PROCESSES, .parameters = api_process_parameters,
      .summary = "Processes, newest first; a page may be shorter than its limit and still have a next one",
      .answer = &answer_processes},

@@ -68,6 +68,7 @@ static ErrorCode api_start(Daemon *daemon, Error *reterr)
     api->keys            = key_cache_new(api->pool, daemon->token);
     api->alerts          = alerts_make(daemon);
     api->sender          = sender_new(api->pool);
+    api->hints           = hints_new(api->pool);
     api->ledger          = ledger_new(api->pool);
     api->decisions       = lock_calls_new(combiner_share(status.size_max, 2));
     api->batches         = lock_calls_new(combiner_share(status.size_max, 4));
@@ -112,6 +113,7 @@ static void api_free(Daemon *daemon)
     lock_calls_free(api->batches);
     lock_calls_free(api->decisions);
     ledger_free(api->ledger);
+    hints_free(api->hints);
     sender_free(api->sender);
     alerts_free(api->alerts);
     key_cache_free(api->keys);

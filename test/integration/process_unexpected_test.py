@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """process_unexpected - a misspelled name of a response or of a domain is said, and a repeat gets the bytes of the first answer."""
+import time
+
 from pawl_test import Database, Pawl, main, test
 from process_cli import cli, define, show, start, wait_status
 from servers import Session
@@ -144,6 +146,58 @@ def a_misspelled_domain_is_said_where_it_finds_nothing():
             done = pawl.run(*arguments, "--domain", "travle")
             assert done.code == 0 and done.stderr.startswith(note % ("travle", "travel")), done
         assert pawl.run("process", "list", "--domain", "travel").stderr == ""
+
+
+def note(pawl, path, body, **headers):
+    """The header of a 201 that says what may be wrong with a name; None: nothing is."""
+    answer = pawl.http("POST", path, body, headers=headers)
+    assert answer.status == 201, answer
+    return answer.headers.get("pawl-note")
+
+
+@test
+def a_misspelled_name_is_said_over_http_by_each_route_that_queues():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        send = {"domain": "shop", "type": "charge"}
+        first = pawl.http("POST", "/v1/commands", send, headers={"Idempotency-Key": "a"})
+        assert first.headers["pawl-note"] == 'nothing was sent to domain "shop" before', first
+        again = pawl.http("POST", "/v1/commands", send, headers={"Idempotency-Key": "a"})
+        assert again.body == first.body and again.headers.get("pawl-note") is None, "the first has made the domain known"
+        assert note(pawl, "/v1/commands", {**send, "domain": "shp"}) == 'nothing was sent to domain "shp" before, did you mean "shop"?'
+        assert note(pawl, "/v1/commands", {**send, "domain": "shp"}) is None
+        items = [send, {**send, "domain": "shopp"}, {**send, "domain": "shoop"}, {**send, "domain": "shopp"}]
+        assert note(pawl, "/v1/commands/batch", {"items": items}).split("; ") == [
+            f'nothing was sent to domain "{name}" before, did you mean "shop"?' for name in ("shopp", "shoop")]
+        assert note(pawl, "/v1/commands/batch", {"items": items}) is None
+        none = 'type "odrer" has no definition in domain "shop": a program must run it'
+        start = {"domain": "shop", "type": "odrer"}
+        assert note(pawl, "/v1/processes", start) == none
+        define(pawl, {"type": "order", "domain": "shop", "steps": [{"name": "a", "wait": {"response": "go"}}]})
+        none = 'type "odrer" has no definition in domain "shop", which defines "order": a program must run it'
+        keyed = [pawl.http("POST", "/v1/processes", start, headers={"Idempotency-Key": "b"}) for _ in range(2)]
+        assert [answer.headers.get("pawl-note") for answer in keyed] == [none, none] and keyed[0].body == keyed[1].body, keyed
+        assert note(pawl, "/v1/processes", {**start, "type": "order"}) is None
+        assert note(pawl, "/v1/processes/batch", {"items": [{**start, "type": "order"}, start, start]}) == none
+        assert note(pawl, "/v1/processes/batch", {"items": [{**start, "type": "order"}]}) is None
+        # What is refused gets no note, and names no one could have are refused as before.
+        refused = pawl.http("POST", "/v1/commands", {"domain": "a b", "type": "t"})
+        assert refused.status == 400 and "pawl-note" not in refused.headers and refused.json["detail"].startswith("domain must "), refused
+        # A program runs the type: no note any more.
+        assert pawl.http("POST", "/v1/process-domains/shop/claim", {"types": ["odrer"], "limit": 1}).json["items"]
+        assert note(pawl, "/v1/processes", start) is None
+
+
+@test
+def a_note_that_cannot_be_found_does_not_hold_up_the_send():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        db.rows("create function public.slow () returns text language plpgsql as $f$ begin perform pg_sleep(5); return null; end $f$; "
+                "alter function pawl.process_type_note(text, text) rename to process_type_note_before; "
+                "create function pawl.process_type_note(p_domain text, p_type text) returns text language sql as $f$ select public.slow() $f$")
+        began = time.monotonic()
+        assert note(pawl, "/v1/processes", {"domain": "shop", "type": "order"}) is None
+        assert time.monotonic() - began < 4.5, "a look at the name has half a second"
 
 
 main()
