@@ -123,6 +123,17 @@ $$;
 -- the items; p_held: the processes that exist, whose rows it has locked; p_stored: the items that are new, by their position; p_kind: of all items, and
 -- with p_item, p_undo and p_aside which step replies are for; p_steps, p_items: the steps that signals name, and their items as texts; null: none does.
 
+create or replace function pawl.response_key_check (p_key text)
+  returns void
+  language plpgsql immutable
+as $$
+begin
+  if (char_length(p_key) between 1 and 200) is not true then
+    raise exception 'key must have 1 to 200 characters' using errcode = 'QP001';
+  end if;
+end
+$$;
+
 -- Raises unless the arrays name responses.
 create or replace function pawl.responses_guard (p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[])
   returns void
@@ -133,9 +144,7 @@ declare
 begin
   perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('names', p_names, v_count, 'QP001'),
           pawl.array_check('keys', p_keys, v_count, 'QP001'), pawl.array_check('payloads', p_payloads, v_count, 'QP001');
-  if exists (select from unnest(p_keys) k where (char_length(k) between 1 and 200) is not true) then
-    raise exception 'key must have 1 to 200 characters' using errcode = 'QP001';
-  end if;
+  perform pawl.response_key_check(k) from unnest(p_keys) k where (char_length(k) between 1 and 200) is not true;
 end
 $$;
 

@@ -48,7 +48,7 @@ begin
 end
 $$;
 
--- Raises unless the arrays name responses that an application may send.
+-- Raises unless the arrays are those of one call.
 create or replace function pawl.signals_guard (
   p_process_ids uuid[], p_names text[], p_payloads jsonb[], p_keys text[], p_domains text[], p_steps text[])
   returns void
@@ -64,43 +64,61 @@ begin
   if v_count > c_count_max then
     raise exception 'at most % responses can be sent in one call, got %', c_count_max, v_count using errcode = 'QP001';
   end if;
-  if array_position(p_process_ids, null) is not null or array_position(p_payloads, null) is not null or array_position(p_keys, null) is not null then
-    raise exception 'process_ids, payloads and keys must not contain null' using errcode = 'QP001';
+end
+$$;
+
+-- Why an item is no response that an application may send, by what pawl.signal would raise; null: it is one.
+create or replace function pawl.signal_refusal (p_id bigint, p_process_id uuid, p_name text, p_payload jsonb, p_key text, p_step text)
+  returns text
+  language plpgsql stable
+as $$
+begin
+  if p_process_id is null or p_payload is null then
+    return case when p_process_id is null then 'process_id' else 'payload' end || ' must not be null';
   end if;
-  perform pawl.name_check('name', n, 100, 'QP001') from unnest(p_names) n where not pawl.is_name(n, 100);
+  perform pawl.name_check('name', p_name, 100, 'QP001'), pawl.response_key_check(p_key);
+  perform pawl.steps_read(array[p_id], array[p_step]) where p_step is not null;
+  return null;
+exception when sqlstate 'QP001' then
+  return sqlerrm;
 end
 $$;
 
 -- Many responses in one call, which takes a fraction of the time of as many calls of pawl.signal. A row per item. verdict: as pawl.signal; where that
--- raises: NOT_FOUND, AMBIGUOUS (several domains have the process: name one of them), KEY_REUSED, TOO_LARGE (each item of the process); and LOCKED (see
--- pawl.process_lock; nothing was stored, and the same item may be sent again). A NULL domain matches any. steps: as in
+-- raises: INVALID (refusal says why), NOT_FOUND, AMBIGUOUS (several domains have the process: name one of them), KEY_REUSED, TOO_LARGE (each item of the
+-- process); and LOCKED (see pawl.process_lock; nothing was stored, and the same item may be sent again). A NULL domain matches any. steps: as in
 -- pawl.signal_one; null: none is named.
 create or replace function pawl.process_signal (
   p_process_ids uuid[], p_names text[], p_payloads jsonb[], p_keys text[], p_domains text[] default null, p_actor text default session_user,
   p_steps text[] default null)
-  returns table (ord integer, verdict text)
+  returns table (ord integer, verdict text, refusal text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
 #variable_conflict use_column
 declare
-  v_found bigint[];
+  v_ids bigint[];
+  v_ambiguous boolean[];
   v_locked bigint[]; -- by other transactions
-  v_refused text[]; -- verdicts of those that are not sent
+  v_item record; -- arrays: process numbers, null where nothing is sent; why, as verdict and in words; keys and steps of what is sent
 begin
   perform pawl.signals_guard(p_process_ids, p_names, p_payloads, p_keys, p_domains, p_steps);
-  select array_agg(f.id order by f.ord), array_agg(case when f.domains is not null then 'AMBIGUOUS' end order by f.ord) into v_found, v_refused
+  select array_agg(f.id order by f.ord), array_agg(f.domains is not null order by f.ord) into v_ids, v_ambiguous
   from pawl.commands_find(p_process_ids, pawl.process_domains(p_process_ids, p_domains)) f;
-  v_locked := pawl.process_lock(v_found);
-  if cardinality(v_locked) > 0 then
-    select array_agg(case when u.id <> all (v_locked) then u.id end order by u.ord),
-           array_agg(case when u.id = any (v_locked) then 'LOCKED' else u.refused end order by u.ord)
-    into v_found, v_refused
-    from unnest(v_found, v_refused) with ordinality u (id, refused, ord);
-  end if;
+  v_locked := pawl.process_lock(v_ids);
+  select array_agg(case when r.refusal is null and u.id <> all (v_locked) then u.id end order by u.ord) as ids, array_agg(r.refusal order by u.ord) as refusals,
+         array_agg(case when r.refusal is not null then 'INVALID' when u.is_ambiguous then 'AMBIGUOUS' when u.id = any (v_locked) then 'LOCKED' end order by u.ord)
+           as verdicts,
+         array_agg(case when r.refusal is null then u.key else '-' end order by u.ord) as keys,
+         array_agg(case when r.refusal is null then u.step end order by u.ord) as steps
+  into strict v_item
+  from unnest(v_ids, v_ambiguous, p_process_ids, p_names, p_payloads, p_keys, p_steps)
+    with ordinality u (id, is_ambiguous, process_id, name, payload, key, step, ord)
+  cross join lateral pawl.signal_refusal(u.id, u.process_id, u.name, u.payload, u.key, u.step) r (refusal);
   return query
-    select r.ord, coalesce(r.refused, r.verdict) -- a process without a number is NOT_FOUND; both are in the order of the items
+    select r.ord, coalesce(r.refused, r.verdict), r.refusal -- a process without a number is NOT_FOUND; all are in the order of the items
     from rows from (
-      pawl.process_respond(coalesce(v_found, '{}'), p_names, p_keys, p_payloads, pawl.operator_name(p_actor), p_steps => p_steps), unnest(v_refused)) r (ord, verdict, first, unexpected_in, refused);
+      pawl.process_respond(coalesce(v_item.ids, '{}'), p_names, coalesce(v_item.keys, '{}'), p_payloads, pawl.operator_name(p_actor), p_steps => v_item.steps),
+      unnest(v_item.verdicts), unnest(v_item.refusals)) r (ord, verdict, first, unexpected_in, refused, refusal);
 end
 $$;
