@@ -9,6 +9,7 @@
 --   4. A process is suspended only if none of its waits is complete: see respond.sql.
 --   5. A process that was canceled without compensation does not begin to be compensated. It ends instead.
 --   6. A process continues as new at most once per lease: see continue.sql.
+--   7. A call suspends or ends a process once: items behind the first one of a lease that does are LOST, as in calls one after the other.
 -- Lock order: lease rows by id, process rows by id, skipping locked ones; then what pawl.settle_items locks.
 -- Errors: QP001 an argument is out of range.
 
@@ -38,6 +39,20 @@ begin
                   then 'BUSY' else u.verdict end
       from unnest(p_ids, p_tokens, verdicts) with ordinality u (id, token, verdict, ord) order by u.ord);
   end if;
+end
+$$;
+
+-- Items behind one that suspends or ends the process under the same lease are LOST, whatever becomes of that one: its caller has said that it writes no more.
+create or replace function pawl.write_behind (p_ids bigint[], p_tokens bigint[], p_waits text[], p_ends text[], p_verdicts text[])
+  returns text[]
+  language plpgsql
+as $$
+begin
+  return array(
+    select case when bool_or(coalesce(u.wait, u.outcome) is not null) over (
+             partition by u.id, u.token order by u.ord rows between unbounded preceding and 1 preceding) then 'LOST' else u.verdict end
+    from unnest(p_ids, p_tokens, p_waits, p_ends, p_verdicts) with ordinality u (id, token, wait, outcome, verdict, ord)
+    order by u.ord);
 end
 $$;
 
@@ -234,7 +249,8 @@ begin
 end
 $$;
 
--- Processes enter phases. What they have sent and what is open is canceled when they begin to be compensated. p_errors: why.
+-- Processes enter phases; of several of one process the last one is that which it has then. What they have sent and what is open is canceled when they begin
+-- to be compensated. p_errors: why.
 create or replace function pawl.write_phases (p_ids bigint[], p_phases text[], p_failed text[], p_errors text[], p_verdicts text[])
   returns void
   language plpgsql
@@ -242,9 +258,14 @@ as $$
 begin
   update pawl.process p
   set phase = u.phase, reason = coalesce(p.reason, u.error), failed = coalesce(p.failed, u.failed),
-      compensating_at = case when u.phase = 'compensating' then coalesce(p.compensating_at, pawl.now()) else p.compensating_at end
-  from unnest(p_ids, p_phases, p_failed, p_errors, p_verdicts) u (id, phase, failed, error, verdict)
-  where p.id = u.id and u.verdict = 'WRITTEN' and u.phase is not null and p.phase <> 'compensated'; -- it is the last one
+      compensating_at = case when u.begins then coalesce(p.compensating_at, pawl.now()) else p.compensating_at end
+  from (
+    select u.id, (array_agg(u.phase order by u.ord desc))[1] as phase, (array_agg(u.error order by u.ord) filter (where u.error is not null))[1] as error,
+           (array_agg(u.failed order by u.ord) filter (where u.failed is not null))[1] as failed, bool_or(u.phase = 'compensating') as begins
+    from unnest(p_ids, p_phases, p_failed, p_errors, p_verdicts) with ordinality u (id, phase, failed, error, verdict, ord)
+    where u.verdict = 'WRITTEN' and u.phase is not null
+    group by u.id) u
+  where p.id = u.id and p.phase <> 'compensated'; -- it is the last one
   perform pawl.process_orphan_note(array(
     select u.id from unnest(p_ids, p_phases, p_verdicts) u (id, phase, verdict)
     where u.verdict = 'WRITTEN' and u.phase = 'compensating'), true);
@@ -413,7 +434,7 @@ $$;
 
 -- A row per item:
 --   WRITTEN    all of it
---   LOST       the lease has ended; nothing was written
+--   LOST       the lease has ended, or an item before it suspends or ends the process; nothing was written
 --   STALE      the state has another version; nothing was written
 --   MET        the record was written; instead of suspending, go on: a wait is complete. Instead of ending: its compensation was asked for
 --   TOO_LARGE  the state would exceed its limit; nothing was written
@@ -458,6 +479,9 @@ begin
           pawl.lease_check(p_ids, p_tokens);
   select l.verdicts, l.was_tried, l.has_canceled into v_verdicts, v_was_tried, v_has_canceled
   from pawl.write_leases(p_ids, p_tokens, p_waits, p_ends) l;
+  if v_count > 1 and (p_waits is not null or p_ends is not null) then
+    v_verdicts := pawl.write_behind(p_ids, p_tokens, p_waits, p_ends, v_verdicts);
+  end if;
   if p_patches is not null or p_waits is not null or p_phases is not null or p_ends && array['fail', 'reject', 'continue'] then
     v_verdicts := pawl.write_rows(p_ids, p_patches, p_waits, p_phases, p_ends, v_verdicts);
   end if;

@@ -421,6 +421,24 @@ static ErrorCode open_write(Reporting *reporting, Deadline deadline, Error *rete
     return met_load(reporting, deadline, reports, count, reterr);
 }
 
+static bool is_last_of(const ProcessReport *report)
+{
+    return report->write.wait || report->write.end || report->is_release;
+}
+
+/* Behind an item that suspends, ends or releases an activation nothing of it is written, whatever becomes of that one: its worker has said that
+ * it reports no more. */
+static ErrorCode behind_check(ProcessReport *const *reports, int at, Error *reterr)
+{
+    const ProcessWrite *write = &reports[at]->write;
+
+    for (int i = 0; i < at; i++)
+        if (is_last_of(reports[i]) && reports[i]->write.id == write->id && reports[i]->write.token == write->token)
+            return fail(reterr, ERR_INVALID,
+                        "items[%d] suspends, ends or releases the process: nothing can be reported behind it", i);
+    return OK;
+}
+
 static ErrorCode reports_begin(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count,
                                Error *reterr)
 {
@@ -428,8 +446,11 @@ static ErrorCode reports_begin(Reporting *reporting, Deadline deadline, ProcessR
 
     reporting->open = arena_array(reporting->arena, ProcessReport *, count + 1);
     TRY(numbers_fill(reporting, deadline, reports, count, &numbers, reterr));
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         reports[i]->code = process_report_check(reports[i], &reports[i]->error);
+        if (reports[i]->code == OK)
+            reports[i]->code = behind_check(reports, i, &reports[i]->error);
+    }
     TRY(records_check(reporting, deadline, numbers, reports, count, reterr));
     for (int i = 0; i < count; i++) {
         reports[i]->write.verdict = WRITE_LOST;
