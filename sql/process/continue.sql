@@ -4,8 +4,11 @@
 --   1. The lease ends with it, so the same write again (its answer was lost) is LOST and continues nothing twice.
 --   2. Nothing of a life reaches a step of the next one. Keys of steps are derived from a new secret, and replies name the life that they are for.
 --   3. A response is taken in one life. Those that a wait has taken are deleted, and their keys are kept (pawl.kept_response): the same response again
---      is REPEATED. The others stay for the next life, in their order, and are merged into its first state, as if they came then.
---   4. A process that is to be canceled or compensated, or whose deadline has passed, does not continue: that is decided first, under the same locks.
+--      is REPEATED. The others stay for the next life, in their order, and are merged into the state that it is given, as if they came then. Without one it
+--      begins with the present state as it is: they were merged into that when they came, and what was written behind them stays.
+--   4. Lives that do nothing are at least a second apart (pawl.continue_due): a process that continues for ever does not keep a worker busy, and its audit
+--      grows by an event a second at most.
+--   5. A process that is to be canceled or compensated, or whose deadline has passed, does not continue: that is decided first, under the same locks.
 -- Lock order: as pawl.process_write, which has locked the leases and the rows of the processes.
 -- Errors: QP001 a state is no object, or the process is being compensated.
 
@@ -39,7 +42,7 @@ end
 $$;
 
 -- What the next life of processes begins with: their definition, null for code; their input; and the state, in which responses that stay are merged.
--- p_states: null: the present state.
+-- p_states: null: the present state, in which they are already.
 create or replace function pawl.continue_next (p_ids bigint[], p_states jsonb[])
   returns table (id bigint, definition_id integer, input jsonb, state jsonb)
   language plpgsql stable
@@ -52,7 +55,7 @@ declare
     from unnest(p_ids) with ordinality u (id, ord) order by u.ord);
 begin
   return query
-    select u.id, u.definition_id, coalesce(u.state, p.state), coalesce(u.state, p.state) || coalesce(m.patch, '{}')
+    select u.id, u.definition_id, coalesce(u.state, p.state), coalesce(u.state || coalesce(m.patch, '{}'), p.state)
     from unnest(p_ids, v_definition_ids, p_states) u (id, definition_id, state)
     cross join lateral (select p.state from pawl.process p where p.id = u.id limit 1) p
     left join (
@@ -109,9 +112,34 @@ begin
 end
 $$;
 
+-- When the next life may begin, in the order of the ids; null: at once. One that has taken no response, sent nothing, and run no step that acts ends at once
+-- again, perhaps for ever: the next one begins a second after it began, which its first record or suspension tells.
+create or replace function pawl.continue_due (p_ids bigint[], p_definition_ids integer[], p_now timestamptz)
+  returns timestamptz[]
+  language plpgsql stable
+as $$
+declare
+  c_apart constant interval := interval '1 s';
+  v_used bigint[] := array(select distinct r.id from pawl.continue_responses(p_ids, p_definition_ids) r where not r.stays);
+begin
+  return array(
+    select case when b.due > p_now and u.id <> all (v_used) and not exists (select from pawl.process_sent s where s.id = u.id) and not exists (
+             select from pawl.process_step s
+             left join pawl.process_definition_step d on d.definition_id = b.definition_id and d.name = s.step
+             where s.id = u.id and s.kind in ('step', 'done')
+               and case when b.definition_id is null then coalesce(s.call_kind, 'step') = 'step' else d.acts end) then b.due end
+    from unnest(p_ids) with ordinality u (id, ord)
+    cross join lateral (
+      select p.definition_id, c_apart + coalesce(
+               least(p.waited_at, (select min(s.ended_at) from pawl.process_step s where s.id = p.id)), p_now) as due
+      from pawl.process p where p.id = u.id limit 1) b
+    order by u.ord);
+end
+$$;
+
 -- What ends with the life: records, responses that were taken, replies and decisions about it, what it has sent and reported. What is open of that is canceled, and
 -- children are compensated, as when a process ends. The audit keeps an event.
-create or replace function pawl.continue_clear (p_ids bigint[], p_definition_ids integer[], p_now timestamptz)
+create or replace function pawl.continue_clear (p_ids bigint[], p_definition_ids integer[], p_due timestamptz[], p_now timestamptz)
   returns void
   language plpgsql
 as $$
@@ -121,9 +149,11 @@ begin
          jsonb_strip_nulls(jsonb_build_object(
            'life', p.life, 'step', pawl.process_step_shown(p.id, 'IN_PROGRESS'),
            'records', (select count(*) from pawl.process_step s where s.id = p.id),
-           'responses', (select count(*) from pawl.process_response r where r.id = p.id and r.kind = 'signal')))
-  from pawl.lease l join pawl.process p on p.id = l.id
-  where l.id = any (p_ids);
+           'responses', (select count(*) from pawl.process_response r where r.id = p.id and r.kind = 'signal'),
+           'delay_ms', ceil(extract(epoch from u.due - p_now) * 1000)))
+  from unnest(p_ids, p_due) u (id, due)
+  cross join lateral (select * from pawl.lease l where l.id = u.id limit 1) l
+  cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p;
   with staying as materialized (
     select s.number from pawl.continue_responses(p_ids, p_definition_ids) s where s.stays
   ), deleted as (
@@ -140,26 +170,35 @@ begin
 end
 $$;
 
--- Queue the next life. Its activations are new ones: no attempt counts.
-create or replace function pawl.continue_queue (p_ids bigint[])
+-- Queue the next life, now or when it is due. Its activations are new ones: no attempt counts.
+create or replace function pawl.continue_queue (p_ids bigint[], p_due timestamptz[])
   returns void
   language plpgsql
 as $$
 declare
+  v_now timestamptz;
   v_deleted bigint;
   v_inserted bigint;
   v_domains integer[];
 begin
   perform pawl.command_allocation_lock();
+  v_now := pawl.now(); -- under the lock: see pawl.requeue_due
   with ended as (
     delete from pawl.lease l where l.id = any (p_ids) returning l.*
+  ), next as (
+    select e.*, u.due from ended e join unnest(p_ids, p_due) u (id, due) on u.id = e.id
   ), queued as (
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
-    select e.domain_id, e.priority, nextval('pawl.command_seq'), e.id, 0, e.max_attempts, e.extras
-    from (select * from ended order by ended.id) e
+    select n.domain_id, n.priority, nextval('pawl.command_seq'), n.id, 0, n.max_attempts, n.extras
+    from (select * from next where next.due is null order by next.id) n
     returning domain_id
+  ), delayed as (
+    insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
+    select n.id, greatest(n.due, v_now), n.domain_id, n.priority, 0, n.max_attempts, n.extras
+    from next n where n.due is not null
+    returning 1
   )
-  select (select count(*) from ended), (select count(*) from queued), array(select distinct q.domain_id from queued q)
+  select (select count(*) from ended), (select count(*) from queued) + (select count(*) from delayed), array(select distinct q.domain_id from queued q)
   into v_deleted, v_inserted, v_domains;
   perform pawl.moved(v_deleted, v_inserted);
   perform pawl.wake_later(v_domains);
@@ -181,6 +220,7 @@ declare
   v_definition_ids integer[];
   v_inputs jsonb[];
   v_next_states jsonb[];
+  v_due timestamptz[];
 begin
   select array_agg(u.id order by u.id), array_agg(u.state order by u.id) into v_ids, v_states
   from (select distinct on (u.id) u.id, u.state from unnest(p_ids, p_ends, p_states, v_verdicts) u (id, outcome, state, verdict)
@@ -190,7 +230,8 @@ begin
   end if;
   select array_agg(n.id order by n.id), array_agg(n.definition_id order by n.id), array_agg(n.input order by n.id), array_agg(n.state order by n.id)
   into v_ids, v_definition_ids, v_inputs, v_next_states from pawl.continue_next(v_ids, v_states) n;
-  perform pawl.continue_clear(v_ids, v_definition_ids, v_now);
+  v_due := pawl.continue_due(v_ids, v_definition_ids, v_now);
+  perform pawl.continue_clear(v_ids, v_definition_ids, v_due, v_now);
   update pawl.process p
   set life = p.life + 1, input = u.input, state = u.state, version = p.version + 1, definition_id = u.definition_id, secret = gen_random_uuid(),
       step = null, item = '{}', undo = false, failed = null, reason = null, compensating_at = null, wait = null, waits = null, waited_at = null,
@@ -205,7 +246,7 @@ begin
     select v_now + d.deadline_ms * interval '1 ms' as deadline, case when d.deadline_ms is not null then d.deadline_action end as deadline_action
     from pawl.process_definition d where d.id = u.definition_id) d on true
   where p.id = u.id;
-  perform pawl.continue_queue(v_ids);
+  perform pawl.continue_queue(v_ids, v_due);
   return v_verdicts;
 end
 $$;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """process_continue - processes that continue as new: in Python, in C and by definitions, with responses, kills and decisions at the same moment."""
 import concurrent.futures
+import datetime
 import json
 import os
 import sys
@@ -147,6 +148,94 @@ def a_decision_at_the_same_moment_comes_first():
                 answer = report(pawl, item, end={"outcome": "continue", "state": {}})["verdict"]
             assert answer in (verdict, "lost" if verdict == "ended" else "met"), (action, answer)
             assert (show(pawl, process_id)["status"], show(pawl, process_id)["life"]) == (status, 1), show(pawl, process_id)
+
+
+@test
+def a_report_suspends_or_ends_a_process_once_and_refuses_what_is_behind():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        wait = {"wait": {"step": "w", "responses": [{"name": "go", "count": 1}]}}
+        first, second = ({"end": {"outcome": "continue", "state": {"n": n}}} for n in (1, 2))
+        complete, release, record = {"end": {"outcome": "complete", "result": 1}}, {"release": True}, {"record": {"step": "late"}, "patch": {"late": 1}}
+        cases = [(wait, first, "WAITING_FOR_ASYNC"), (first, wait, "PENDING"), (first, second, "PENDING"), (first, complete, "PENDING"), (complete, first, "COMPLETED"),
+                 (release, complete, "PENDING"), (release, wait, "PENDING"), (wait, record, "WAITING_FOR_ASYNC"), (wait, release, "WAITING_FOR_ASYNC")]
+        for number, (one, other, status) in enumerate(cases):
+            kind = f"case-{number}"
+            process_id = start(pawl, {}, kind=kind)
+            item, = claim(pawl, types=(kind,))
+            own = {"process_id": process_id, "lease": item["lease"]}
+            beside = start(pawl, {}, kind=kind)
+            other_item, = claim(pawl, types=(kind,))
+            body = {"items": [{**own, "record": {"step": "a"}}, {**own, **one}, {**own, **other}, {"process_id": beside, "lease": other_item["lease"], **complete}]}
+            answers = post(pawl, "/v1/process-domains/shop/report", body)["items"]
+            assert [a["verdict"] for a in answers] == ["written", "written", "refused", "written"], (one, other, answers)
+            assert "items[1] suspends, ends or releases the process" in answers[2]["error"], answers
+            shown = show(pawl, process_id)
+            assert (shown["status"], shown["state"]) == (status, {"n": 1} if one is first else {}), (one, other, shown)
+            assert [s["name"] for s in shown["steps"]] == ([] if one is first else ["a"]), shown["steps"]
+            assert show(pawl, beside)["status"] == "COMPLETED"
+
+
+@test
+def a_life_that_is_given_no_state_keeps_the_present_one():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process_id = start(pawl, {"mode": "first"})
+        assert signal(pawl, process_id, "hint", {"mode": "signal"}, "hint-1") == "STORED"  # no wait takes it
+        for life, state in enumerate(({"mode": "life 1"}, {"mode": "life 2", "more": True}), 1):
+            item, = claim(pawl)
+            assert item["life"] == life
+            report(pawl, item, record={"step": "act"}, patch=state)
+            assert report(pawl, item, end={"outcome": "continue"})["verdict"] == "written"
+            shown = show(pawl, process_id)
+            assert (shown["life"], shown["state"]) == (life + 1, state), shown
+            assert [r["key"] for r in shown["responses"]] == ["hint-1"], shown["responses"]
+        item, = claim(pawl)
+        assert (item["input"], item["state"]) == (state, state), item
+        # One that is given a state has the response in it, as if it came then.
+        report(pawl, item, record={"step": "act"})
+        assert report(pawl, item, end={"outcome": "continue", "state": {"mode": "given", "own": 1}})["verdict"] == "written"
+        assert show(pawl, process_id)["state"] == {"mode": "signal", "own": 1}
+        # So has a definition.
+        define(pawl, {"type": "keeper", "domain": "shop", "steps": [
+            {"name": "first", "when": "state.round >= 1", "then": "wait", "else": "again"},
+            {"name": "again", "continue": {}},
+            {"name": "wait", "wait": {"response": "hint"}}]})
+        process_id = db.value("""select pawl.start('keeper', '{"round": 0}', p_domain => 'shop', p_delay => '1 hour')""")
+        assert signal(pawl, process_id, "round", {"round": 1}, "round-1") == "STORED_UNEXPECTED"
+        assert signal(pawl, process_id, "hint", {"round": 0, "mode": "hint"}, "hint-1") == "STORED"
+        assert signal(pawl, process_id, "mode", {"mode": "later"}, "mode-1") == "STORED_UNEXPECTED"
+        db.rows("update pawl.delayed set due = pawl.now()")
+        assert signal(pawl, process_id, "mode", {"go": True}, "mode-2") == "STORED_UNEXPECTED"
+        wait_until(lambda: show(pawl, process_id)["life"] >= 2, what="it has continued")
+        assert show(pawl, process_id)["state"] == {"round": 0, "mode": "later", "go": True}
+
+
+@test
+def a_process_that_continues_for_ever_begins_a_life_a_second():
+    """Lives that do nothing are a second apart, in definitions and in code; those that act or take a response are not."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, {"type": "spin", "domain": "shop", "steps": [
+            {"name": "open", "wait": {"until": "state.open"}}, {"name": "mark", "set": {"mark": 1}}, {"name": "again", "continue": {}}]})
+        spinning = start(pawl, {"open": True}, kind="spin")
+        shown = wait_until(lambda: (lambda s: s if s["life"] >= 4 else None)(show(pawl, spinning)), what="it has lived four times")
+        lives = [e for e in shown["audit"] if e["event"] == "CONTINUED"]
+        times = [datetime.datetime.fromisoformat(e["at"].replace("Z", "+00:00")) for e in lives]
+        assert all(late - early >= datetime.timedelta(seconds=0.5) for early, late in zip(times, times[1:])), times
+        assert all(0 < e["details"]["delay_ms"] <= 1000 for e in lives), lives
+        assert pawl.run("process", "cancel", spinning, "--yes").code == 0
+        # In code: nothing at all, or only what does not act.
+        for number, record in enumerate((None, {"step": "now", "call": 0, "call_kind": "time"}, {"step": "own", "call": 0, "call_kind": "step"}, {"step": "own"})):
+            process_id = start(pawl, {}, kind=f"code-{number}")
+            item, = claim(pawl, types=(f"code-{number}",))
+            if record:
+                report(pawl, item, record=record)
+            assert report(pawl, item, end={"outcome": "continue"})["verdict"] == "written"
+            shown = show(pawl, process_id)
+            assert (shown["status"], shown["continues_at"] is None) == ("PENDING", number >= 2), shown
+            again, = claim(pawl, types=(f"code-{number}",))  # and a worker gets it then
+            assert again["life"] == 2
 
 
 @test
@@ -334,6 +423,63 @@ def signals_that_come_while_a_process_continues_are_counted_once_in_their_order(
             sent.result()
         assert (shown["status"], shown["result"], shown["life"]) == ("COMPLETED", most, most), shown
         assert db.value("select count(*) from pawl.kept_response") == str(most - 1)
+
+
+ROUNDS = {"type": "rounds", "domain": "shop", "steps": [
+    {"name": "decision", "wait": {"any": ["approved", "rejected"]}},
+    {"name": "confirmed", "wait": {"response": "approved"}},
+    {"name": "again", "continue": {"state": {"log": "{{state.log}} {{steps.decision.response}}-{{steps.decision.payload.n}}-{{steps.confirmed.n}}"}}}]}
+
+
+def rounds(run):
+    name, payload = run.wait_any(["approved", "rejected"], step="decision")
+    confirmed = run.wait("approved", step="confirmed")
+    run.continue_as_new({"log": f"{run.input['log']} {name}-{payload['n']}-{confirmed['n']}"})
+
+
+@test
+def races_and_named_responses_go_on_in_the_next_life():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+
+        def send(process_id, name, n, step=None, key=None):
+            named = f", p_step => '{step}'" if step else ""
+            return db.value(f"""select pawl.signal('{process_id}', '{name}', '{{"n": {n}}}', '{key or f"k{n}"}'{named})""")
+
+        def reaches(worker, process_id, life, step):
+            def is_there():
+                if worker and show(pawl, process_id)["status"] == "PENDING":
+                    assert worker.turn() == 1
+                shown = show(pawl, process_id)
+                return shown if (shown["life"], shown["status"], shown["step"]) == (life, "WAITING_FOR_ASYNC", step) else None
+            return wait_until(is_there, what=f"it waits in {step} of life {life}")
+
+        define(pawl, ROUNDS)
+        for kind, worker in (("rounds", None), ("code", module_worker(pawl, "shop", {"code": rounds}))):
+            process_id = db.value(f"""select pawl.start('{kind}', '{{"log": ""}}', p_domain => 'shop', p_delay => '1 hour')""")
+            for name, n, step in (("rejected", 1, None), ("approved", 2, "confirmed"), ("approved", 3, "decision"), ("rejected", 4, None),
+                                  ("approved", 5, None), ("approved", 6, "confirmed")):
+                assert send(process_id, name, n, step) == "STORED", n
+            db.rows("select pawl.requeue_delayed(array(select id from pawl.delayed where due > now() + interval '1 min' and due < now() + interval '2 hours'))")
+            shown = reaches(worker, process_id, 4, "decision")
+            # Each is taken once, by the first wait in the order of arrival that may take it, over all lives.
+            assert shown["state"]["log"] == " rejected-1-2 approved-3-5 rejected-4-6", (kind, shown["state"])
+            assert shown["responses"] == [], shown["responses"]
+            assert send(process_id, "rejected", 7) == "RESUMED"
+            reaches(worker, process_id, 4, "confirmed")
+            # One that came too late for its wait is none for that of the next life; one that came in time for a wait of the next life is.
+            assert send(process_id, "rejected", 8, "decision") == "LATE"
+            assert send(process_id, "rejected", 9) == "STORED"
+            assert send(process_id, "approved", 10, "confirmed") == "RESUMED"
+            reaches(worker, process_id, 5, "confirmed")
+            assert send(process_id, "approved", 11, "confirmed") == "RESUMED"
+            shown = reaches(worker, process_id, 6, "decision")
+            assert (shown["state"]["log"][-25:], shown["responses"]) == (" rejected-7-10 rejected-9-11"[-25:], []), (kind, shown)
+            # All keys are known, with the step that they named.
+            assert [send(process_id, "approved", 2, "confirmed"), send(process_id, "rejected", 8, "decision"), send(process_id, "rejected", 9)] == ["REPEATED"] * 3
+            answer = pawl.http("POST", f"/v1/processes/{process_id}/signals/approved", body={"n": 2}, headers={"Idempotency-Key": "k2"})
+            assert "with another payload or step" in answer.body.decode(), answer.body
+            assert db.value(f"select count(*) from pawl.kept_response k join pawl.command c on c.id = k.id where c.command_id = '{process_id}'") == "11"
 
 
 CUTS = [f"cut-commit {moment} 1" for moment in ("before", "sent", "answered")]
