@@ -190,13 +190,6 @@ bool share_try(Share *share, const char *holder_name, int64_t amount)
     return fits;
 }
 
-void share_force(Share *share, const char *holder_name, int64_t amount)
-{
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&share->mutex);
-
-    holder_add(share, holder_get(share, holder_name), amount);
-}
-
 int64_t share_give(Share *share, const char *holder_name, int64_t amount)
 {
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&share->mutex);

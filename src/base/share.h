@@ -7,10 +7,10 @@
  * whatever it asks for.
  *
  * Invariants
- *   1. No more than `most` is taken, but for share_force() and for an amount above `most`, which is granted when
- * nothing is taken.
+ *   1. No more than `most` is taken, but for an amount above `most`, which is granted when nothing is taken.
  *   2. Requests of one holder are granted in their order. A holder that has nothing is not overtaken when its turn has
- * come, so a large request is not starved by small ones. Threads: any. Ownership: share_free() when nothing is taken.
+ *      come, so a large request is not starved by small ones.
+ * Threads: any. Ownership: share_free() when nothing is taken.
  */
 #ifndef BASE_SHARE_H
 #define BASE_SHARE_H
@@ -32,8 +32,6 @@ void   share_free(Share *share);
 must_check bool share_take(Share *share, const char *holder, int64_t amount, ShareStop *must_stop, void *context);
 /* Without waiting. false: not now. */
 must_check bool share_try(Share *share, const char *holder, int64_t amount);
-/* Without waiting, beyond the limits: for a caller that holds some already. */
-void share_force(Share *share, const char *holder, int64_t amount);
 /* Returns what is still taken, by all holders. */
 int64_t share_give(Share *share, const char *holder, int64_t amount);
 

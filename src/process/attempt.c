@@ -5,6 +5,7 @@
  * and yet it has happened: RECORD_DONE says that, so it is compensated like others, and not run again when the step is tried again. The same
  * record keeps a result while another transaction has the process locked.
  */
+#include <assert.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,52 +34,63 @@ static LookupContext attempt_context(const Attempt *attempt, Value result)
                            .gone   = attempt->id.aside};
 }
 
-/* Wait until the pod has the memory; an attempt that has taken some does not wait again. */
-static ErrorCode bytes_take(Attempt *attempt, size_t bytes, Error *reterr)
+/* What the rendered text takes; one that is too large is refused when it is rendered. */
+static size_t part_size(const Attempt *attempt, const InputPart *part)
+{
+    LookupContext context = attempt_context(attempt, attempt->result_before);
+    size_t        size    = part->template ? template_size(part->template, scope_lookup, &context) : 0;
+
+    return size <= RENDER_BYTES_MAX ? size : 0;
+}
+
+/* Wait until the pod has the memory for all parts: an attempt that holds some must not wait for more. */
+static ErrorCode bytes_take(Attempt *attempt, const InputPart *parts, int count, Error *reterr)
 {
     Walk  *walk  = attempt->walk;
-    Share *share = walk->interpreter->bytes;
+    size_t bytes = 0;
 
+    assert(attempt->bytes == 0);
+    for (int i = 0; i < count; i++)
+        bytes += parts[i].is_taken ? 0 : part_size(attempt, &parts[i]);
     if (bytes < INPUT_BYTES_LEAST)
         return OK;
-    if (attempt->bytes > 0)
-        share_force(share, walk->definition->domain, (int64_t)bytes);
-    else if (!walk_share_take(walk, share, (int64_t)bytes))
+    if (!walk_share_take(walk, walk->interpreter->bytes, (int64_t)bytes))
         return fail(reterr, ERR_STOPPING, "the activation must stop");
-    attempt->bytes += bytes;
+    attempt->bytes = bytes;
+    return OK;
+}
+
+static ErrorCode part_render(const Attempt *attempt, InputPart *part, Error *reterr)
+{
+    LookupContext context = attempt_context(attempt, attempt->result_before);
+    Text          text;
+
+    text_init(&text, attempt->arena, RENDER_BYTES_MAX);
+    text_reserve(&text, part_size(attempt, part));
+    if (part->is_url)
+        TRY(template_render_url(part->template, scope_lookup, &context, &text, reterr));
+    else
+        TRY(template_render(part->template, scope_lookup, &context, &text, reterr));
+    part->text = text_string(&text);
+    return OK;
+}
+
+ErrorCode attempt_render_parts(Attempt *attempt, InputPart *parts, int count, Error *reterr)
+{
+    TRY(bytes_take(attempt, parts, count, reterr));
+    for (int i = 0; i < count; i++)
+        if (parts[i].template && !parts[i].is_taken)
+            TRY(part_render(attempt, &parts[i], reterr));
     return OK;
 }
 
 ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback, const char **ret_text,
                          Error *reterr)
 {
-    LookupContext context = attempt_context(attempt, attempt->result_before);
-    size_t        size;
-    Text          text;
+    InputPart part = {.template = template, .text = fallback};
 
-    if (!template) {
-        *ret_text = fallback;
-        return OK;
-    }
-    text_init(&text, attempt->arena, RENDER_BYTES_MAX);
-    size = template_size(template, scope_lookup, &context);
-    if (size <= RENDER_BYTES_MAX) {
-        TRY(bytes_take(attempt, size, reterr));
-        text_reserve(&text, size);
-    }
-    TRY(template_render(template, scope_lookup, &context, &text, reterr));
-    *ret_text = text_string(&text);
-    return OK;
-}
-
-ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const char **ret_text, Error *reterr)
-{
-    LookupContext context = attempt_context(attempt, attempt->result_before);
-    Text          text;
-
-    text_init(&text, attempt->arena, RENDER_BYTES_MAX);
-    TRY(template_render_url(template, scope_lookup, &context, &text, reterr));
-    *ret_text = text_string(&text);
+    TRY(attempt_render_parts(attempt, &part, 1, reterr));
+    *ret_text = part.text;
     return OK;
 }
 

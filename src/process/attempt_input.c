@@ -157,13 +157,9 @@ ErrorCode attempt_input(Attempt *attempt, InputPart *parts, int count, AttemptRe
     for (int i = 0; i < count; i++) {
         bool is_recorded = template_takes_state(parts[i].template);
 
-        if (is_recorded && part_take(attempt, kept, &parts[i]))
-            continue;
-        is_new |= is_recorded;
-        if (parts[i].is_url)
-            TRY(attempt_render_url(attempt, parts[i].template, &parts[i].text, reterr));
-        else
-            TRY(attempt_render(attempt, parts[i].template, parts[i].text, &parts[i].text, reterr));
+        parts[i].is_taken = is_recorded && part_take(attempt, kept, &parts[i]);
+        is_new |= is_recorded && !parts[i].is_taken;
     }
+    TRY(attempt_render_parts(attempt, parts, count, reterr));
     return is_new ? parts_record(attempt, parts, count, ret_result, reterr) : OK;
 }

@@ -123,20 +123,21 @@ must_check ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *st
                                   Flow *ret_flow, Error *reterr);
 /* The patch of `save` for this result. */
 must_check ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr);
-must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback,
-                                    const char **ret_text, Error *reterr);
-must_check ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const char **ret_text,
-                                        Error *reterr);
-
-/* ---- attempt_input.c ---- */
-
 /* A part of what a program or request is given. */
 typedef struct {
     const char *name;
-    const Template *template; /* NULL: none */
-    bool        is_url;
-    const char *text; /* as rendered; before: what it is without a template */
+    const Template *template;     /* NULL: none */
+    bool        is_url, is_taken; /* is_taken: the text is what was recorded */
+    const char *text;             /* as rendered; before: what it is without a template */
 } InputPart;
+/* Once in an attempt: wait for the memory that all parts together take, and render them. */
+must_check ErrorCode attempt_render_parts(Attempt *attempt, InputPart *parts, int count, Error *reterr);
+/* The same for the only part. */
+must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback,
+                                    const char **ret_text, Error *reterr);
+
+/* ---- attempt_input.c ---- */
+
 bool template_takes_state(const Template *template);
 /* Is the input of this program or request recorded, because it takes values from the state? */
 bool action_keeps_input(const Action *action);

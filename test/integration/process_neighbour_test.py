@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """process_neighbour - a domain, or a type of it, that is slow, hangs or is huge leaves a part of its pod to others. The pods run with default settings."""
+import contextlib
 import os
+import socket
 import tempfile
+import threading
 
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_cli import define, lines, start, wait_status
@@ -19,10 +22,10 @@ def in_progress(db, type_):
     return int(db.value(f"select count(*) from pawl.lease l join pawl.command c using (id) where c.type = '{type_}'"))
 
 
-def no_more_begin(path):
+def no_more_begin(count):
     """Those that run are as many as may run, however long they take to begin."""
     seen = []
-    wait_until(lambda: seen.append(len(lines(path))) or len(seen) > 100 and len(set(seen[-100:])) == 1, what="no more programs begin")
+    wait_until(lambda: seen.append(count()) or len(seen) > 100 and len(set(seen[-100:])) == 1, what="no more begin")
 
 
 def waiting_program(folder, name="hanging"):
@@ -68,7 +71,49 @@ def a_domain_with_large_inputs_leaves_memory_to_other_domains():
         start_many(db, "bx", "large", 16, "jsonb_build_object('text', repeat('x', 750000))")
         pawl.serve()
         wait_until(lambda: in_progress(db, "large") == 16 and len(lines(f"{folder}/hanging")) >= 8, what="programs with large inputs hang")
-        no_more_begin(f"{folder}/hanging")
+        no_more_begin(lambda: len(lines(f"{folder}/hanging")))
+        start_many(db, "by", "small", 1, "jsonb_build_object('text', repeat('x', 100000))")
+        wait_until(lambda: ended(db, "small") == 1, what="the small one has ended")
+
+
+class Silent:
+    """A server that takes connections and neither reads nor answers."""
+
+    def __init__(self):
+        self.socket, self.taken = socket.create_server(("127.0.0.1", 0)), []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.taken.append(self.socket.accept()[0])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        for taken in [*self.taken, self.socket]:
+            taken.shutdown(socket.SHUT_RDWR)
+            taken.close()
+
+    @property
+    def address(self):
+        return "127.0.0.1:%d" % self.socket.getsockname()[1]
+
+
+@test
+def a_domain_with_large_requests_leaves_memory_to_other_domains():
+    """60 requests of 0.9 MB in parts of 60 kB hang or wait: what counts is their sum, of which three quarters of 32 MiB hold 27."""
+    with Database() as db, Silent() as server, Pawl(db, env={"PAWL_STEP_HOSTS": server.address, "PAWL_PROCESS_CONCURRENCY": "60"}) as pawl:
+        define(pawl, {"domain": "bx", "type": "large", "steps": [{"name": "s", "timeout": "1h", "http": {
+            "method": "POST", "url": f"http://{server.address}/", "body": {"text": "{{state.text}}"},
+            "headers": {f"x-{n}": "{{state.text}}" for n in range(14)}}}]})
+        define(pawl, {"domain": "by", "type": "small", "steps": [{"name": "s", "exec": "wc -c", "input": "{{state.text}}"}]})
+        start_many(db, "bx", "large", 60, "jsonb_build_object('text', repeat('x', 60000))")
+        pawl.serve()
+        wait_until(lambda: in_progress(db, "large") == 60 and len(server.taken) >= 20, what="large requests hang")
+        no_more_begin(lambda: len(server.taken))
+        assert len(server.taken) == (24 << 20) // 900000, len(server.taken)
         start_many(db, "by", "small", 1, "jsonb_build_object('text', repeat('x', 100000))")
         wait_until(lambda: ended(db, "small") == 1, what="the small one has ended")
 
