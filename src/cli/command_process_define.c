@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/decision.h"
 #include "cli/print.h"
+#include "cli/visible.h"
 #include "process/definition.h"
 #include "process/diagram.h"
 #include "process/process_fields.h"
@@ -154,6 +155,7 @@ static ErrorCode version_print(Call *call, App *app, ProcessVersionFilter *filte
                     list[1].domain, list[0].domain, filter->type);
     TRY(process_version_source(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, list, &source, reterr));
     if (!call->json) {
+        visible_data();
         printf("%s%s", source, strlen(source) && source[strlen(source) - 1] == '\n' ? "" : "\n");
         return OK;
     }

@@ -8,6 +8,7 @@
 #include "base/writer.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/visible.h"
 #include "wallet/entry.h"
 
 #define PAGE_ENTRIES   1000
@@ -71,6 +72,7 @@ static void csv_head(const Statement *statement, Arena *arena)
 {
     (void)statement;
     (void)arena;
+    visible_data();
     printf(ENTRY_CSV_HEAD "\n");
 }
 

@@ -61,11 +61,12 @@ static void wait_explain(Watch *watch)
     if (work_left(watch->pool, deadline_in_ms(COUNT_MS), watch->domain, watch->types, &left, NULL) != OK ||
         left.queued + left.delayed + left.parked + left.leased == 0)
         return;
+    progress_end(&watch->progress);
     fprintf(stderr,
-            "%swaiting for commands: %lld queued, %lld delayed, %lld behind others with their order key, %lld held by "
+            "waiting for commands: %lld queued, %lld delayed, %lld behind others with their order key, %lld held by "
             "other workers; see pawl command list --domain %s\n",
-            watch->progress.shown ? "\r\033[K" : "", (long long)left.queued, (long long)left.delayed,
-            (long long)left.parked, (long long)left.leased, watch->domain);
+            (long long)left.queued, (long long)left.delayed, (long long)left.parked, (long long)left.leased,
+            watch->domain);
 }
 
 static sigset_t stop_signals(void)

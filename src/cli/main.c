@@ -10,6 +10,7 @@
 #include "base/writer.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/visible.h"
 
 /* If the parent process closed them, the next socket would get their numbers and receive what we print. */
 static void standard_files_open(void)
@@ -94,6 +95,7 @@ int main(int argc, char **argv)
     ErrorCode                 code;
 
     standard_files_open();
+    visible_begin(wants_json(argc, argv));
     code = call_parse(argc, argv, &call, &command, &error);
     if (code == OK)
         code = command->run(&call, &error);

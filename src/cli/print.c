@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/visible.h"
 
 #define WRAP_MIN     24 /* columns; text in fewer is harder to read than text that the terminal wraps */
 #define LAST_MIN     40 /* columns that a longer last column of a cut table needs, or else it stands below its row */
@@ -33,7 +34,7 @@ void table_cell(Table *table, const char *text)
     char *copy = arena_text(table->arena, text ? text : "-");
 
     for (char *p = copy; *p; p++)
-        if ((unsigned char)*p < ' ')
+        if (*p == '\n' || *p == '\t')
             *p = ' ';
     if (table->count == table->capacity) {
         int          capacity = table->capacity ? table->capacity * 2 : 64;
@@ -44,7 +45,7 @@ void table_cell(Table *table, const char *text)
         table->cells    = cells;
         table->capacity = capacity;
     }
-    table->cells[table->count++] = copy;
+    table->cells[table->count++] = visible_text(table->arena, copy);
 }
 
 void table_cell_i64(Table *table, int64_t value)

@@ -28,7 +28,7 @@ typedef struct {
 
 /* The head's words, ended by NULL; a word that begins with ">" has its column to the right. */
 void table_init(Table *table, Arena *arena, const char *const *head);
-/* The next cell; NULL is shown as "-". Control characters become spaces. */
+/* The next cell; NULL is shown as "-". Line breaks and tabs become spaces. */
 void table_cell(Table *table, const char *text);
 void table_cell_i64(Table *table, int64_t value);
 /* UTC, to the second, with the Z of UTC; 0 is shown as "-". */

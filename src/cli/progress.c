@@ -8,6 +8,8 @@
 
 #define EVERY_MS 200
 
+/* The line is written past the filter of standard error, which would show what moves the cursor: cli/visible.h. */
+
 void progress_begin(Progress *progress)
 {
     *progress = (Progress){.shown = isatty(STDERR_FILENO), .start = clock_mono(), .last = clock_mono()};
@@ -20,7 +22,7 @@ void progress_show_more(Progress *progress, int64_t count, const char *what, con
 
     if (!progress->shown || ms < EVERY_MS)
         return;
-    fprintf(stderr, "\r%lld %s, %lld/s%s\033[K", (long long)count, what,
+    dprintf(STDERR_FILENO, "\r%lld %s, %lld/s%s\033[K", (long long)count, what,
             (long long)((count - progress->last_count) * 1000 / ms), more);
     progress->last       = now;
     progress->last_count = count;
@@ -34,5 +36,5 @@ void progress_show(Progress *progress, int64_t count, const char *what)
 void progress_end(Progress *progress)
 {
     if (progress->shown)
-        fprintf(stderr, "\r\033[K");
+        dprintf(STDERR_FILENO, "\r\033[K");
 }
