@@ -23,6 +23,19 @@ begin
 end
 $$;
 
+-- Who did something, as it is shown: the name of a worker behind that of its key, an author. Not null.
+create or replace function pawl.actor_check (p_field text, p_actor text, p_errcode text default 'QU001')
+  returns void
+  language plpgsql immutable
+as $$
+begin
+  if (octet_length(p_actor) between 1 and 400) is not true then
+    raise exception '% must be text of 1 to 400 bytes, got %', p_field, coalesce(octet_length(p_actor) || ' bytes', 'null')
+      using errcode = case when p_errcode ~ '^QP[0-9]{3}$' then p_errcode else 'QU001' end;
+  end if;
+end
+$$;
+
 -- Up to 10 years. p_optional: null stands for a default.
 create or replace function pawl.delays_check (p_delays_ms bigint[], p_optional boolean)
   returns void

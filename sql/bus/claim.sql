@@ -2,7 +2,7 @@
 --
 -- Invariant: a command has at most one lease.
 -- Lock order: rows of ready, skipping locked ones, so that claims never wait.
--- Errors: QU001 limit or lease out of range.
+-- Errors: QU001 limit, lease or the name of a worker out of range.
 
 -- How many of these commands, from the first on, have payloads that fit into `bytes` together as text, and what is left of that.
 -- Payloads below 1000 bytes, whose length is not stored, count as 1000. An error (54000) when one cannot be delivered at all.
@@ -200,7 +200,8 @@ begin
   if (p_limit between 1 and 10000 and p_lease_ms between 100 and 86400000) is not true then
     raise exception 'limit must be from 1 to 10000 and lease from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
-  perform pawl.array_check('workers', p_workers, p_limit, 'QU001', true);
+  perform pawl.array_check('workers', p_workers, p_limit, 'QU001', true), pawl.actor_check('worker', p_worker);
+  perform pawl.actor_check('workers', w) from unnest(p_workers) w where (octet_length(w) between 1 and 400) is not true;
   v_tids := pawl.claim_find(p_domain_id, p_limit, p_after, p_types);
   if cardinality(v_tids) = 0 then
     -- A cursor beyond the last position that was given out is from before a restore or failover: nothing would be found at it until

@@ -102,6 +102,9 @@ declare
 begin
   perform pawl.process_domain(p_domain);
   perform pawl.name_check('type', p_type, 100, 'QP001');
+  if p_author is not null then
+    perform pawl.actor_check('author', p_author, 'QP001');
+  end if;
   if (octet_length(p_source) between 1 and 1048576) is not true then
     raise exception 'definition must have 1 to 1048576 bytes' using errcode = 'QP001';
   end if;

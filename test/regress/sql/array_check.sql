@@ -52,6 +52,15 @@ select * from pawl.claim(1, 1, 1000, '{0,0}', null, null);
 select * from pawl.claim(1, null, 1000, array_fill(0, '{10}'), null, null);
 select * from pawl.claim(1, 1, null, array_fill(0, '{10}'), null, null);
 select * from pawl.claim(1, 1, 1000, array_fill(0, '{10}'), '{{a},{b}}', null);
+-- Names of workers have a bound, also each of several.
+select * from pawl.claim(1, 1, 1000, array_fill(0, '{10}'), null, null);
+select * from pawl.claim(1, 1, 1000, array_fill(0, '{10}'), null, '');
+select * from pawl.claim(1, 1, 1000, array_fill(0, '{10}'), null, repeat('ä', 201));
+select * from pawl.claim(1, 1, 1000, array_fill(0, '{10}'), null, repeat('w', 400));
+select * from pawl.claim(1, 2, 1000, array_fill(0, '{10}'), null, 'w', '{a,NULL}');
+select * from pawl.claim(1, 2, 1000, array_fill(0, '{10}'), null, 'w', array['a', repeat('w', 401)]);
+select * from pawl.claim(1, 2, 1000, array_fill(0, '{10}'), null, 'w', '{a,b}');
+select * from pawl.process_define('shop', 'order', '{}', null, 'fail', repeat('a', 401), '[{}]');
 select * from pawl.decided_position(1, null, null);
 select * from pawl.claimers_ready(null, null, null);
 select * from pawl.claimers_ready('{a}', null, array_fill(0, '{10}'));
