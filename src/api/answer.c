@@ -19,13 +19,11 @@
 
 #define REQUEST_HASH_SIZE 32
 
-#define KEPT_COLUMNS(X, T)            \
-    X(T, int32_t, DB_I32, status)     \
-    X(T, const char *, DB_TEXT, body) \
-    X(T, bool, DB_BOOL, is_same)
-typedef struct {
-    KEPT_COLUMNS(DB_FIELD, Kept)
-} Kept;
+#define KEPT_COLUMNS(X, T) \
+    X(T, I32, status)      \
+    X(T, TEXT, body)       \
+    X(T, BOOL, is_same)
+DB_ROW(Kept, KEPT_COLUMNS);
 DB_SHAPE(kept, Kept, KEPT_COLUMNS);
 
 static DbArg request_hash(Request *request)

@@ -36,25 +36,17 @@
 #define UNKNOWN_MAX    1000
 #define KEY_LIST_MAX   1000
 
-/* clang-format off */
-#define KEY_COLUMNS(X, T) \
-    X(T, int64_t,      DB_I64,  id) \
-    X(T, const char *, DB_TEXT, name) \
-    X(T, const char *, DB_TEXT, scopes) /* "read,wallet" */ \
-    X(T, int64_t,      DB_TIME, created_at) \
-    X(T, int64_t,      DB_TIME, expires_at) /* 0: never */ \
-    X(T, int64_t,      DB_TIME, revoked_at) /* 0: live */
-/* clang-format on */
-typedef struct {
-    KEY_COLUMNS(DB_FIELD, Key)
-} Key;
+/* scopes: "read,wallet". expires_at 0: never. revoked_at 0: it is live. */
+#define KEY_COLUMNS(X, T)    \
+    X(T, I64, id)            \
+    X(T, TEXT, name, scopes) \
+    X(T, TIME, created_at, expires_at, revoked_at)
+DB_ROW(Key, KEY_COLUMNS);
 
 #define KEY_NAME_COLUMNS(X, T) \
-    X(T, int64_t, DB_I64, id)  \
-    X(T, const char *, DB_TEXT, name)
-typedef struct {
-    KEY_NAME_COLUMNS(DB_FIELD, KeyName)
-} KeyName;
+    X(T, I64, id)              \
+    X(T, TEXT, name)
+DB_ROW(KeyName, KEY_NAME_COLUMNS);
 
 /* A new token, also for the admin's. ret_token holds KEY_TOKEN_SIZE bytes. */
 void key_token_new(char *ret_token);

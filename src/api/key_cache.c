@@ -62,16 +62,11 @@ typedef struct {
     Entry       asked;  /* its hash is given, the rest is the verdict */
 } Lookup;
 
-/* clang-format off */
-#define FOUND_COLUMNS(X, T) \
-    X(T, int32_t,      DB_I32,  ord) \
-    X(T, const char *, DB_TEXT, name) \
-    X(T, const char *, DB_TEXT, scopes) \
-    X(T, int64_t,      DB_TIME, left_us)
-/* clang-format on */
-typedef struct {
-    FOUND_COLUMNS(DB_FIELD, Found)
-} Found;
+#define FOUND_COLUMNS(X, T)  \
+    X(T, I32, ord)           \
+    X(T, TEXT, name, scopes) \
+    X(T, TIME, left_us)
+DB_ROW(Found, FOUND_COLUMNS);
 DB_SHAPE(found, Found, FOUND_COLUMNS);
 
 static bool hash_is_equal(const KeyHash *a, const KeyHash *b)

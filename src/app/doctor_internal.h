@@ -13,49 +13,19 @@
 #define DOCTOR_CHECK_MS 10000 /* for what one check asks */
 
 /* One row about the server. */
-#define VITALS_COLUMNS(X, T)                    \
-    X(T, int64_t, DB_TIME, now)                 \
-    X(T, const char *, DB_TEXT, version)        \
-    X(T, int32_t, DB_I32, version_number)       \
-    X(T, bool, DB_BOOL, read_only)              \
-    X(T, int32_t, DB_I32, connections)          \
-    X(T, int32_t, DB_I32, connections_max)      \
-    X(T, int64_t, DB_I64, longest_seconds)      \
-    X(T, int32_t, DB_I32, longest_pid)          \
-    X(T, const char *, DB_TEXT, longest_name)   \
-    X(T, int64_t, DB_I64, wraparound_age)       \
-    X(T, bool, DB_BOOL, synchronous)            \
-    X(T, bool, DB_BOOL, durable)                \
-    X(T, const char *, DB_TEXT, data_directory) \
-    X(T, const char *, DB_TEXT, username)       \
-    X(T, bool, DB_BOOL, sees_all)               \
-    X(T, int64_t, DB_I64, prepared_seconds)     \
-    X(T, const char *, DB_TEXT, prepared_gid)   \
-    X(T, const char *, DB_TEXT, prepared_in)    \
-    X(T, const char *, DB_TEXT, slot_name)      \
-    X(T, bool, DB_BOOL, slot_active)            \
-    X(T, int64_t, DB_I64, slot_age)
-typedef struct {
-    VITALS_COLUMNS(DB_FIELD, Vitals)
-} Vitals;
+#define VITALS_COLUMNS(X, T)                                                                          \
+    X(T, TIME, now)                                                                                   \
+    X(T, TEXT, version, longest_name, data_directory, username, prepared_gid, prepared_in, slot_name) \
+    X(T, I32, version_number, connections, connections_max, longest_pid)                              \
+    X(T, BOOL, read_only, synchronous, durable, sees_all, slot_active)                                \
+    X(T, I64, longest_seconds, wraparound_age, prepared_seconds, slot_age)
+DB_ROW(Vitals, VITALS_COLUMNS);
 
 /* What alerts about shared state are about. */
-#define WAITING_COLUMNS(X, T)                  \
-    X(T, int64_t, DB_I64, queued_s)            \
-    X(T, const char *, DB_TEXT, queued_domain) \
-    X(T, const char *, DB_TEXT, queued_type)   \
-    X(T, const char *, DB_TEXT, queued_id)     \
-    X(T, const char *, DB_TEXT, queued_note)   \
-    X(T, int64_t, DB_I64, in_tsq)              \
-    X(T, const char *, DB_TEXT, tsq_domain)    \
-    X(T, int64_t, DB_I64, letters_open)        \
-    X(T, int64_t, DB_I64, retention_jump_s)    \
-    X(T, int64_t, DB_I64, handlers)            \
-    X(T, int64_t, DB_I64, handlers_failed)     \
-    X(T, int64_t, DB_I64, rate_limited)
-typedef struct {
-    WAITING_COLUMNS(DB_FIELD, Waiting)
-} Waiting;
+#define WAITING_COLUMNS(X, T)                                                                            \
+    X(T, I64, queued_s, in_tsq, letters_open, retention_jump_s, handlers, handlers_failed, rate_limited) \
+    X(T, TEXT, queued_domain, queued_type, queued_id, queued_note, tsq_domain)
+DB_ROW(Waiting, WAITING_COLUMNS);
 
 /* What checks need and find out for each other. */
 typedef struct {

@@ -9,17 +9,10 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define LOGIN_COLUMNS(X, T)             \
-    X(T, const char *, DB_TEXT, login)  \
-    X(T, bool, DB_BOOL, is_super)       \
-    X(T, bool, DB_BOOL, may_call)       \
-    X(T, bool, DB_BOOL, is_member)      \
-    X(T, bool, DB_BOOL, is_owner)       \
-    X(T, const char *, DB_TEXT, others) \
-    X(T, const char *, DB_TEXT, owner)
-typedef struct {
-    LOGIN_COLUMNS(DB_FIELD, Login)
-} Login;
+#define LOGIN_COLUMNS(X, T)          \
+    X(T, TEXT, login, others, owner) \
+    X(T, BOOL, is_super, may_call, is_member, is_owner)
+DB_ROW(Login, LOGIN_COLUMNS);
 DB_SHAPE(login, Login, LOGIN_COLUMNS);
 
 DB_SHAPE(found, HandlerFound, HANDLER_FOUND_COLUMNS);

@@ -20,25 +20,17 @@
 
 DB_SHAPE(vitals, Vitals, VITALS_COLUMNS);
 
-#define RIGHTS_COLUMNS(X, T)             \
-    X(T, const char *, DB_TEXT, missing) \
-    X(T, int64_t, DB_I64, ungranted)     \
-    X(T, const char *, DB_TEXT, example) \
-    X(T, const char *, DB_TEXT, owner)   \
-    X(T, bool, DB_BOOL, app_lacks_schema)
-typedef struct {
-    RIGHTS_COLUMNS(DB_FIELD, Rights)
-} Rights;
+#define RIGHTS_COLUMNS(X, T)            \
+    X(T, TEXT, missing, example, owner) \
+    X(T, I64, ungranted)                \
+    X(T, BOOL, app_lacks_schema)
+DB_ROW(Rights, RIGHTS_COLUMNS);
 DB_SHAPE(rights, Rights, RIGHTS_COLUMNS);
 
-#define ROW_TYPE_COLUMNS(X, T)        \
-    X(T, int64_t, DB_I64, columns)    \
-    X(T, const char *, DB_TEXT, name) \
-    X(T, const char *, DB_TEXT, type) \
-    X(T, const char *, DB_TEXT, statement)
-typedef struct {
-    ROW_TYPE_COLUMNS(DB_FIELD, RowType)
-} RowType;
+#define ROW_TYPE_COLUMNS(X, T) \
+    X(T, I64, columns)         \
+    X(T, TEXT, name, type, statement)
+DB_ROW(RowType, ROW_TYPE_COLUMNS);
 DB_SHAPE(row_type, RowType, ROW_TYPE_COLUMNS);
 
 static ErrorCode ask_vitals(Doctor *doctor, Error *reterr)

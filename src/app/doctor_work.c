@@ -11,17 +11,8 @@
 #define BATCH_IDLE_S   86400
 #define LEDGER_AHEAD_S 5 /* as in sql/wallet/post_batch.sql */
 
-#define STUCK_COLUMNS(X, T)          \
-    X(T, int64_t, DB_I64, expired)   \
-    X(T, int64_t, DB_I64, failed)    \
-    X(T, int64_t, DB_I64, unrescued) \
-    X(T, int64_t, DB_I64, idle_s)    \
-    X(T, int64_t, DB_I64, read)      \
-    X(T, int64_t, DB_I64, lost)      \
-    X(T, int64_t, DB_I64, keyless)
-typedef struct {
-    STUCK_COLUMNS(DB_FIELD, Stuck)
-} Stuck;
+#define STUCK_COLUMNS(X, T) X(T, I64, expired, failed, unrescued, idle_s, read, lost, keyless)
+DB_ROW(Stuck, STUCK_COLUMNS);
 DB_SHAPE(stuck, Stuck, STUCK_COLUMNS);
 
 DB_SHAPE(waiting, Waiting, WAITING_COLUMNS);

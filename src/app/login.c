@@ -8,15 +8,10 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define LACKS_COLUMNS(X, T)            \
-    X(T, const char *, DB_TEXT, login) \
-    X(T, bool, DB_BOOL, worker)        \
-    X(T, bool, DB_BOOL, monitor)       \
-    X(T, bool, DB_BOOL, app)           \
-    X(T, bool, DB_BOOL, admin)
-typedef struct {
-    LACKS_COLUMNS(DB_FIELD, Lacks)
-} Lacks;
+#define LACKS_COLUMNS(X, T) \
+    X(T, TEXT, login)       \
+    X(T, BOOL, worker, monitor, app, admin)
+DB_ROW(Lacks, LACKS_COLUMNS);
 DB_SHAPE(lacks, Lacks, LACKS_COLUMNS);
 
 /* The bot leases its updates as a monitor does, and registers matches as an application does. */

@@ -206,13 +206,10 @@ static ErrorCode task_backlog(void *context, TaskRun *run, Error *reterr)
     return OK;
 }
 
-#define PRUNED_COLUMNS(X, T)     \
-    X(T, int64_t, DB_I64, gone)  \
-    X(T, int64_t, DB_I64, after) \
-    X(T, bool, DB_BOOL, over)
-typedef struct {
-    PRUNED_COLUMNS(DB_FIELD, Pruned)
-} Pruned;
+#define PRUNED_COLUMNS(X, T) \
+    X(T, I64, gone, after)   \
+    X(T, BOOL, over)
+DB_ROW(Pruned, PRUNED_COLUMNS);
 DB_SHAPE(pruned, Pruned, PRUNED_COLUMNS);
 
 /* Two steps, each a transaction: the second is run although the first one failed. The first error is returned. */
@@ -291,13 +288,10 @@ static ErrorCode ledger_batches(Daemon *daemon, Deadline deadline, LedgerBatch *
     return OK;
 }
 
-#define EXPIRED_COLUMNS(X, T)      \
-    X(T, int64_t, DB_I64, count)   \
-    X(T, int64_t, DB_I64, next_ms) \
-    X(T, int64_t, DB_TIME, low)
-typedef struct {
-    EXPIRED_COLUMNS(DB_FIELD, Expired)
-} Expired;
+#define EXPIRED_COLUMNS(X, T) \
+    X(T, I64, count, next_ms) \
+    X(T, TIME, low)
+DB_ROW(Expired, EXPIRED_COLUMNS);
 DB_SHAPE(expired, Expired, EXPIRED_COLUMNS);
 
 /* Calls start where the one before has found nothing older, so that the dead rows of holds that have ended are not read again; once a
@@ -399,18 +393,10 @@ static const PeriodicTask table[] = {
     {"seal", SEAL_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_seal},
 };
 
-#define CLAIM_COLUMNS(X, T)                 \
-    X(T, bool, DB_BOOL, is_held)            \
-    X(T, int64_t, DB_I64, letters_open)     \
-    X(T, int64_t, DB_I64, letters_failed)   \
-    X(T, int64_t, DB_I64, ledger_ahead_s)   \
-    X(T, int64_t, DB_I64, retention_jump_s) \
-    X(T, int64_t, DB_I64, handlers)         \
-    X(T, int64_t, DB_I64, handlers_failed)  \
-    X(T, int64_t, DB_I64, rate_limited)
-typedef struct {
-    CLAIM_COLUMNS(DB_FIELD, Claim)
-} Claim;
+#define CLAIM_COLUMNS(X, T) \
+    X(T, BOOL, is_held)     \
+    X(T, I64, letters_open, letters_failed, ledger_ahead_s, retention_jump_s, handlers, handlers_failed, rate_limited)
+DB_ROW(Claim, CLAIM_COLUMNS);
 DB_SHAPE(claim, Claim, CLAIM_COLUMNS);
 
 /* The lease on webhooks is for a pod that has one: another pod would send them nowhere. Returns how many names it claims; indexes[i] is where

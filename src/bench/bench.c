@@ -68,12 +68,7 @@ const BenchOption bench_options[] = {
 const int bench_section_count = COUNT(bench_sections);
 const int bench_option_count  = COUNT(bench_options);
 
-#define COUNTS_COLUMNS(X, T)       \
-    X(T, int64_t, DB_I64, sent)    \
-    X(T, int64_t, DB_I64, ready)   \
-    X(T, int64_t, DB_I64, delayed) \
-    X(T, int64_t, DB_I64, leased)  \
-    X(T, int64_t, DB_I64, completed)
+#define COUNTS_COLUMNS(X, T) X(T, I64, sent, ready, delayed, leased, completed)
 DB_SHAPE(counts, ReportCounts, COUNTS_COLUMNS);
 
 void bench_init(Bench *bench, const char *url, const char *listen_url, Arena *arena)

@@ -20,14 +20,8 @@
 #define TAKEN      "42P04"
 #define NAME_BYTES 8 /* at random, behind the number of the process: containers all have the same few */
 
-#define FACTS_COLUMNS(X, T)                         \
-    X(T, const char *, DB_TEXT, database)           \
-    X(T, const char *, DB_TEXT, version)            \
-    X(T, const char *, DB_TEXT, synchronous_commit) \
-    X(T, const char *, DB_TEXT, fsync)
-typedef struct {
-    FACTS_COLUMNS(DB_FIELD, Facts)
-} Facts;
+#define FACTS_COLUMNS(X, T) X(T, TEXT, database, version, synchronous_commit, fsync)
+DB_ROW(Facts, FACTS_COLUMNS);
 DB_SHAPE(facts, Facts, FACTS_COLUMNS);
 
 /* ---- the same address, another database ---- */

@@ -197,12 +197,8 @@ static ErrorCode round_run(Storing *storing, Handler *handler, int64_t *ret_us, 
     return code;
 }
 
-#define DONE_COLUMNS(X, T)         \
-    X(T, int64_t, DB_I64, matches) \
-    X(T, int64_t, DB_I64, messages)
-typedef struct {
-    DONE_COLUMNS(DB_FIELD, DoneRow)
-} DoneRow;
+#define DONE_COLUMNS(X, T) X(T, I64, matches, messages)
+DB_ROW(DoneRow, DONE_COLUMNS);
 DB_SHAPE(done, DoneRow, DONE_COLUMNS);
 
 /* A refusal is handled too, but costs less. */

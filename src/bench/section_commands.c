@@ -15,12 +15,8 @@
 #define CALL_MS  60000
 #define LATER_MS (30LL * 24 * 3600 * 1000)
 
-#define SPAN_COLUMNS(X, T)           \
-    X(T, int64_t, DB_I64, completed) \
-    X(T, int64_t, DB_I64, us)
-typedef struct {
-    SPAN_COLUMNS(DB_FIELD, Span)
-} Span;
+#define SPAN_COLUMNS(X, T) X(T, I64, completed, us)
+DB_ROW(Span, SPAN_COLUMNS);
 DB_SHAPE(span, Span, SPAN_COLUMNS);
 
 static ErrorCode commands_send(Bench *bench, BenchDatabase *database, int64_t *ret_us, Error *reterr)

@@ -11,9 +11,9 @@
 
 #define CALL_MS 30000
 
-#define TABLE_COLUMNS(X, T)           \
-    X(T, const char *, DB_TEXT, name) \
-    X(T, int64_t, DB_I64, bytes)
+#define TABLE_COLUMNS(X, T) \
+    X(T, TEXT, name)        \
+    X(T, I64, bytes)
 DB_SHAPE(table, TableWeight, TABLE_COLUMNS);
 
 ErrorCode size_measure(Bench *bench, const BenchDatabase *database, const char *schema, Size *ret_size, Error *reterr)

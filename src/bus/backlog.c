@@ -10,21 +10,11 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define COUNTS_COLUMNS(X, T)                   \
-    X(T, int64_t, DB_I64, ready)               \
-    X(T, int64_t, DB_I64, delayed)             \
-    X(T, int64_t, DB_I64, leased)              \
-    X(T, int64_t, DB_I64, in_tsq)              \
-    X(T, int64_t, DB_I64, allocated)           \
-    X(T, int64_t, DB_I64, oldest)              \
-    X(T, int64_t, DB_I64, oldest_ms)           \
-    X(T, const char *, DB_TEXT, oldest_domain) \
-    X(T, int64_t, DB_I64, parked)              \
-    X(T, int64_t, DB_I64, batch_idle_s)        \
-    X(T, int64_t, DB_I64, reply_queues_percent)
-typedef struct {
-    COUNTS_COLUMNS(DB_FIELD, Counts)
-} Counts;
+#define COUNTS_COLUMNS(X, T)                                                                      \
+    X(T, I64, ready, delayed, leased, in_tsq, allocated, oldest, oldest_ms, parked, batch_idle_s, \
+      reply_queues_percent)                                                                       \
+    X(T, TEXT, oldest_domain)
+DB_ROW(Counts, COUNTS_COLUMNS);
 DB_SHAPE(counts, Counts, COUNTS_COLUMNS);
 
 void backlog_mark(Backlog *backlog, int64_t allocated, Mono now)

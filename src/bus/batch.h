@@ -17,22 +17,12 @@
 #include "pg/pool.h"
 #include "pg/query.h"
 
-#define BATCH_COLUMNS(X, T)               \
-    X(T, const char *, DB_UUID, batch_id) \
-    X(T, const char *, DB_TEXT, name)     \
-    X(T, const char *, DB_TEXT, status)   \
-    X(T, int64_t, DB_I64, total)          \
-    X(T, int64_t, DB_I64, pending)        \
-    X(T, int64_t, DB_I64, in_progress)    \
-    X(T, int64_t, DB_I64, completed)      \
-    X(T, int64_t, DB_I64, failed)         \
-    X(T, int64_t, DB_I64, canceled)       \
-    X(T, int64_t, DB_I64, in_tsq)         \
-    X(T, int64_t, DB_TIME, created_at)    \
-    X(T, int64_t, DB_TIME, completed_at)
-typedef struct {
-    BATCH_COLUMNS(DB_FIELD, Batch)
-} Batch;
+#define BATCH_COLUMNS(X, T)                                                     \
+    X(T, UUID, batch_id)                                                        \
+    X(T, TEXT, name, status)                                                    \
+    X(T, I64, total, pending, in_progress, completed, failed, canceled, in_tsq) \
+    X(T, TIME, created_at, completed_at)
+DB_ROW(Batch, BATCH_COLUMNS);
 
 typedef struct {
     const char *batch_id;    /* NULL: made */

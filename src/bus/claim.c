@@ -24,14 +24,8 @@
 
 DB_SHAPE(claimed, ClaimedCommand, CLAIMED_COLUMNS);
 
-#define DECIDED_POSITION_COLUMNS(X, T) \
-    X(T, int64_t, DB_I64, allocated)   \
-    X(T, int64_t, DB_I64, running)     \
-    X(T, int64_t, DB_I64, oldest)      \
-    X(T, int64_t, DB_I64, first)
-typedef struct {
-    DECIDED_POSITION_COLUMNS(DB_FIELD, DecidedPositionRow)
-} DecidedPositionRow;
+#define DECIDED_POSITION_COLUMNS(X, T) X(T, I64, allocated, running, oldest, first)
+DB_ROW(DecidedPositionRow, DECIDED_POSITION_COLUMNS);
 DB_SHAPE(decided_position, DecidedPositionRow, DECIDED_POSITION_COLUMNS);
 
 DB_SHAPE(requeued, Requeued, REQUEUED_COLUMNS);
@@ -261,14 +255,10 @@ ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int l
 
 /* ---- what waits ---- */
 
-#define READY_COLUMNS(X, T)          \
-    X(T, int64_t, DB_I64, allocated) \
-    X(T, int64_t, DB_I64, running)   \
-    X(T, int64_t, DB_I64, oldest)    \
-    X(T, int32_t, DB_I32, ord)
-typedef struct {
-    READY_COLUMNS(DB_FIELD, ReadyRow)
-} ReadyRow;
+#define READY_COLUMNS(X, T)               \
+    X(T, I64, allocated, running, oldest) \
+    X(T, I32, ord)
+DB_ROW(ReadyRow, READY_COLUMNS);
 DB_SHAPE(ready, ReadyRow, READY_COLUMNS);
 
 static const char *claimer_types_text(const Claimer *claimer, Arena *arena)
@@ -372,12 +362,10 @@ void requeue_prove(Requeue *state, const Requeued *requeued)
     state->last_running = requeued->running;
 }
 
-#define ATTACHED_COLUMNS(X, T)     \
-    X(T, int32_t, DB_I32, next_ms) \
-    X(T, const char *, DB_TEXT, wake)
-typedef struct {
-    ATTACHED_COLUMNS(DB_FIELD, Attached)
-} Attached;
+#define ATTACHED_COLUMNS(X, T) \
+    X(T, I32, next_ms)         \
+    X(T, TEXT, wake)
+DB_ROW(Attached, ATTACHED_COLUMNS);
 DB_SHAPE(attached, Attached, ATTACHED_COLUMNS);
 
 /* Returns when to ask again, in milliseconds. */

@@ -46,20 +46,14 @@
 #define CLAIM_TYPES_MAX 100
 #define PRIORITY_COUNT  10
 
-#define CLAIMED_COLUMNS(X, T)               \
-    X(T, int64_t, DB_I64, id)               \
-    X(T, int64_t, DB_I64, token)            \
-    X(T, const char *, DB_UUID, command_id) \
-    X(T, const char *, DB_TEXT, type)       \
-    X(T, const char *, DB_JSONB, payload)   \
-    X(T, int32_t, DB_I32, attempt)          \
-    X(T, int32_t, DB_I32, max_attempts)     \
-    X(T, int32_t, DB_I32, priority)         \
-    X(T, int64_t, DB_I64, pos)              \
-    X(T, const char *, DB_JSONB, progress) /* that the attempts before have reported last; NULL: none */
-typedef struct {
-    CLAIMED_COLUMNS(DB_FIELD, ClaimedCommand)
-} ClaimedCommand;
+/* progress: what the attempts before have reported last; NULL: none. */
+#define CLAIMED_COLUMNS(X, T)      \
+    X(T, I64, id, token, pos)      \
+    X(T, UUID, command_id)         \
+    X(T, TEXT, type)               \
+    X(T, JSONB, payload, progress) \
+    X(T, I32, attempt, max_attempts, priority)
+DB_ROW(ClaimedCommand, CLAIMED_COLUMNS);
 
 typedef struct Claimer Claimer;
 
@@ -103,18 +97,13 @@ must_check ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state,
                                   int *ret_next_ms, Error *reterr);
 
 /* What pawl.requeue_due() said. */
-#define REQUEUED_COLUMNS(X, T)          \
-    X(T, int32_t, DB_I32, moved)        \
-    X(T, int32_t, DB_I32, next_ms)      \
-    X(T, int64_t, DB_TIME, looked_us)   \
-    X(T, int64_t, DB_TIME, due_left_us) \
-    X(T, int64_t, DB_I64, running)      \
-    X(T, int64_t, DB_I64, oldest)       \
-    X(T, const char *, DB_TEXT, wake)   \
-    X(T, bool, DB_BOOL, is_attached_due)
-typedef struct {
-    REQUEUED_COLUMNS(DB_FIELD, Requeued)
-} Requeued;
+#define REQUEUED_COLUMNS(X, T)         \
+    X(T, I32, moved, next_ms)          \
+    X(T, TIME, looked_us, due_left_us) \
+    X(T, I64, running, oldest)         \
+    X(T, TEXT, wake)                   \
+    X(T, BOOL, is_attached_due)
+DB_ROW(Requeued, REQUEUED_COLUMNS);
 /* Move the watermark as far as a scan that began at it proves. */
 void requeue_prove(Requeue *state, const Requeued *requeued);
 

@@ -27,19 +27,12 @@ extern const char *const command_statuses[];
 const char *command_status_constant(const char *status);
 
 #define COMMAND_COLUMNS(X, T)               \
-    X(T, int64_t, DB_I64, id)               \
-    X(T, const char *, DB_UUID, command_id) \
-    X(T, const char *, DB_TEXT, domain)     \
-    X(T, const char *, DB_TEXT, type)       \
-    X(T, const char *, DB_TEXT, status)     \
-    X(T, int32_t, DB_I32, attempts)         \
-    X(T, int64_t, DB_TIME, created_at)      \
-    X(T, int64_t, DB_TIME, due_at)          \
-    X(T, const char *, DB_TEXT, error)      \
-    X(T, int64_t, DB_I64, searched_to)
-typedef struct {
-    COMMAND_COLUMNS(DB_FIELD, Command)
-} Command;
+    X(T, I64, id, searched_to)              \
+    X(T, UUID, command_id)                  \
+    X(T, TEXT, domain, type, status, error) \
+    X(T, I32, attempts)                     \
+    X(T, TIME, created_at, due_at)
+DB_ROW(Command, COMMAND_COLUMNS);
 
 typedef struct {
     const char *domain, *status, *type; /* NULL: all */
@@ -63,14 +56,8 @@ must_check ErrorCode command_count(Pool *pool, Deadline deadline, const CommandF
                                    Error *reterr);
 
 /* What has not ended, as a worker that drains a domain sees it. parked: behind a command with the same order key. */
-#define WORK_LEFT_COLUMNS(X, T)    \
-    X(T, int64_t, DB_I64, queued)  \
-    X(T, int64_t, DB_I64, delayed) \
-    X(T, int64_t, DB_I64, parked)  \
-    X(T, int64_t, DB_I64, leased)
-typedef struct {
-    WORK_LEFT_COLUMNS(DB_FIELD, WorkLeft)
-} WorkLeft;
+#define WORK_LEFT_COLUMNS(X, T) X(T, I64, queued, delayed, parked, leased)
+DB_ROW(WorkLeft, WORK_LEFT_COLUMNS);
 /* types: ends with NULL; NULL: all. */
 must_check ErrorCode work_left(Pool *pool, Deadline deadline, const char *domain, const char *const *types,
                                WorkLeft *ret_left, Error *reterr);
@@ -91,19 +78,12 @@ must_check ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena
  * "DECIDED" (otherwise), "ENDED", "NOT_IN_TSQ", "NOT_FOUND", "AMBIGUOUS", "COMPENSATING" (a process). The same decision again is no
  * refusal: is_new is false and the rest says who decided what and when. wake: of the call as a whole, in each row: the domains in which it
  * queued commands, for waker_notify_names(). status: the present one of a command about which this call has not decided. */
-#define DECISION_COLUMNS(X, T)            \
-    X(T, int32_t, DB_I32, ord)            \
-    X(T, const char *, DB_TEXT, verdict)  \
-    X(T, bool, DB_BOOL, is_new)           \
-    X(T, const char *, DB_TEXT, decision) \
-    X(T, const char *, DB_TEXT, operator) \
-    X(T, int64_t, DB_TIME, decided_at)    \
-    X(T, const char *, DB_TEXT, domains)  \
-    X(T, const char *, DB_TEXT, wake)     \
-    X(T, const char *, DB_TEXT, status)
-typedef struct {
-    DECISION_COLUMNS(DB_FIELD, Decision)
-} Decision;
+#define DECISION_COLUMNS(X, T)                                     \
+    X(T, I32, ord)                                                 \
+    X(T, TEXT, verdict, decision, operator, domains, wake, status) \
+    X(T, BOOL, is_new)                                             \
+    X(T, TIME, decided_at)
+DB_ROW(Decision, DECISION_COLUMNS);
 
 /* Which commands: domains is NULL, or has a domain, or NULL for any, for each id. */
 typedef struct {

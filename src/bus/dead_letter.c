@@ -26,37 +26,27 @@
 
 const char *const dead_letter_statuses[] = {"pending", "retrying", "failed", "resolved", NULL};
 
-static const DbColumn dead_letter_columns[] = {DEAD_LETTER_COLUMNS(DB_COLUMN, DeadLetter)};
+static const DbColumn dead_letter_columns[] = {DEAD_LETTER_COLUMNS(DB_COLUMNS, DeadLetter)};
 static const DbShape  dead_letter_shape     = {"dead letter", dead_letter_columns, COUNT(dead_letter_columns),
                                                sizeof(DeadLetter)};
 
-/* clang-format off */
-#define CLAIMED_COLUMNS(X, T) \
-    X(T, int64_t,      DB_I64,   id) \
-    X(T, const char *, DB_TEXT,  operation_type) \
-    X(T, const char *, DB_TEXT,  operation_key) \
-    X(T, const char *, DB_JSONB, operation_data) \
-    X(T, int64_t,      DB_I64,   lease)
-/* clang-format on */
-typedef struct {
-    CLAIMED_COLUMNS(DB_FIELD, ClaimedCommand)
-} ClaimedCommand;
+#define CLAIMED_COLUMNS(X, T)                 \
+    X(T, I64, id, lease)                      \
+    X(T, TEXT, operation_type, operation_key) \
+    X(T, JSONB, operation_data)
+DB_ROW(ClaimedCommand, CLAIMED_COLUMNS);
 DB_SHAPE(claimed, ClaimedCommand, CLAIMED_COLUMNS);
 
-#define SETTLED_COLUMNS(X, T)    \
-    X(T, bool, DB_BOOL, settled) \
-    X(T, const char *, DB_TEXT, status)
-typedef struct {
-    SETTLED_COLUMNS(DB_FIELD, Settled)
-} Settled;
+#define SETTLED_COLUMNS(X, T) \
+    X(T, BOOL, settled)       \
+    X(T, TEXT, status)
+DB_ROW(Settled, SETTLED_COLUMNS);
 DB_SHAPE(settled, Settled, SETTLED_COLUMNS);
 
-#define MOVED_COLUMNS(X, T)    \
-    X(T, bool, DB_BOOL, moved) \
-    X(T, const char *, DB_TEXT, status)
-typedef struct {
-    MOVED_COLUMNS(DB_FIELD, Moved)
-} Moved;
+#define MOVED_COLUMNS(X, T) \
+    X(T, BOOL, moved)       \
+    X(T, TEXT, status)
+DB_ROW(Moved, MOVED_COLUMNS);
 DB_SHAPE(moved, Moved, MOVED_COLUMNS);
 
 /* PostgreSQL's own code where it spoke, else the stable name of ours. */

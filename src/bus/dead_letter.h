@@ -53,23 +53,14 @@ typedef struct {
 /* Every status there is, ended by NULL; a test compares it with the table's check. */
 extern const char *const dead_letter_statuses[];
 
-/* clang-format off */
-#define DEAD_LETTER_COLUMNS(X, T) \
-    X(T, int64_t,      DB_I64,   id) \
-    X(T, const char *, DB_TEXT,  operation_type) \
-    X(T, const char *, DB_TEXT,  operation_key) \
-    X(T, const char *, DB_JSONB, operation_data) \
-    X(T, const char *, DB_TEXT,  error_message) \
-    X(T, const char *, DB_TEXT,  error_code) \
-    X(T, int32_t,      DB_I32,   retry_count) \
-    X(T, const char *, DB_TEXT,  status) \
-    X(T, int64_t,      DB_TIME,  created_at) \
-    X(T, int64_t,      DB_TIME,  last_retry_at) \
-    X(T, const char *, DB_TEXT,  retried_by) /* "pawl", "DOMAIN/TYPE" by a route; NULL: by nothing but an application */
-/* clang-format on */
-typedef struct {
-    DEAD_LETTER_COLUMNS(DB_FIELD, DeadLetter)
-} DeadLetter;
+/* retried_by: "pawl", "DOMAIN/TYPE" by a route; NULL: by nothing but an application. */
+#define DEAD_LETTER_COLUMNS(X, T)                                                            \
+    X(T, I64, id)                                                                            \
+    X(T, TEXT, operation_type, operation_key, error_message, error_code, status, retried_by) \
+    X(T, JSONB, operation_data)                                                              \
+    X(T, I32, retry_count)                                                                   \
+    X(T, TIME, created_at, last_retry_at)
+DB_ROW(DeadLetter, DEAD_LETTER_COLUMNS);
 
 typedef struct {
     const char *status; /* NULL: all but resolved */

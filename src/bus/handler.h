@@ -49,14 +49,9 @@ must_check ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *
 void                 handler_sql_free(Handler *handler);
 
 /* What may be said of the function: a row of sql_bus_handler_find. */
-#define HANDLER_FOUND_COLUMNS(X, T)    \
-    X(T, bool, DB_BOOL, is_safe)       \
-    X(T, bool, DB_BOOL, is_callable)   \
-    X(T, bool, DB_BOOL, is_definer)    \
-    X(T, const char *, DB_TEXT, owner) \
-    X(T, const char *, DB_TEXT, connected)
-typedef struct {
-    HANDLER_FOUND_COLUMNS(DB_FIELD, HandlerFound)
-} HandlerFound;
+#define HANDLER_FOUND_COLUMNS(X, T)              \
+    X(T, BOOL, is_safe, is_callable, is_definer) \
+    X(T, TEXT, owner, connected)
+DB_ROW(HandlerFound, HANDLER_FOUND_COLUMNS);
 
 #endif

@@ -10,14 +10,11 @@
 
 #define ROWS_MAX 1000
 
-#define MAINTAINED_COLUMNS(X, T)       \
-    X(T, int32_t, DB_I32, expired)     \
-    X(T, int64_t, DB_I64, replies)     \
-    X(T, const char *, DB_TEXT, after) \
-    X(T, int64_t, DB_I64, letters)
-typedef struct {
-    MAINTAINED_COLUMNS(DB_FIELD, Maintained)
-} Maintained;
+#define MAINTAINED_COLUMNS(X, T) \
+    X(T, I32, expired)           \
+    X(T, I64, replies, letters)  \
+    X(T, TEXT, after)
+DB_ROW(Maintained, MAINTAINED_COLUMNS);
 DB_SHAPE(maintained, Maintained, MAINTAINED_COLUMNS);
 
 ErrorCode maintain_step(Pool *pool, Deadline deadline, Maintain *maintain, const MaintainLimits *limits, bool *ret_more,

@@ -25,14 +25,11 @@
 
 extern const char *const order_key_rules[]; /* NULL-terminated */
 
+/* type "*" is the domain's own; delays are joined by commas. */
 #define RETRY_POLICY_COLUMNS(X, T)         \
-    X(T, const char *, DB_TEXT, type)      \
-    X(T, const char *, DB_TEXT, delays_ms) \
-    X(T, bool, DB_BOOL, is_default)        \
-    X(T, const char *, DB_TEXT, order_key)
-typedef struct {
-    RETRY_POLICY_COLUMNS(DB_FIELD, RetryPolicy) /* type "*" is the domain's own; delays are joined by commas */
-} RetryPolicy;
+    X(T, TEXT, type, delays_ms, order_key) \
+    X(T, BOOL, is_default)
+DB_ROW(RetryPolicy, RETRY_POLICY_COLUMNS);
 
 /* The domain's own first. */
 must_check ErrorCode retry_policy_list(Pool *pool, Deadline deadline, Arena *arena, const char *domain,

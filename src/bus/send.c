@@ -22,14 +22,11 @@
 #define EACH_ARENA_BYTES ((size_t)256 << 20)
 #define ITEM_BYTES       512 /* of the other fields, so that 8000 commands fit into a request's arena */
 
-#define SENT_COLUMNS(X, T)              \
-    X(T, int32_t, DB_I32, ord)          \
-    X(T, bool, DB_BOOL, is_new)         \
-    X(T, const char *, DB_TEXT, status) \
-    X(T, const char *, DB_TEXT, refusal)
-typedef struct {
-    SENT_COLUMNS(DB_FIELD, Sent)
-} Sent;
+#define SENT_COLUMNS(X, T) \
+    X(T, I32, ord)         \
+    X(T, BOOL, is_new)     \
+    X(T, TEXT, status, refusal)
+DB_ROW(Sent, SENT_COLUMNS);
 DB_SHAPE(sent, Sent, SENT_COLUMNS);
 
 /* ---- items that can share one call ---- */

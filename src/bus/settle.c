@@ -26,15 +26,11 @@
 const char *const outcome_names[OUTCOME_COUNT + 1] = {OUTCOMES(X)};
 #undef X
 
-#define SETTLED_COLUMNS(X, T)           \
-    X(T, int32_t, DB_I32, ord)          \
-    X(T, bool, DB_BOOL, settled)        \
-    X(T, bool, DB_BOOL, again)          \
-    X(T, const char *, DB_TEXT, status) \
-    X(T, const char *, DB_TEXT, wake)
-typedef struct {
-    SETTLED_COLUMNS(DB_FIELD, Settled)
-} Settled;
+#define SETTLED_COLUMNS(X, T)  \
+    X(T, I32, ord)             \
+    X(T, BOOL, settled, again) \
+    X(T, TEXT, status, wake)
+DB_ROW(Settled, SETTLED_COLUMNS);
 DB_SHAPE(settled, Settled, SETTLED_COLUMNS);
 
 /* ---- items as arrays; NULL where no item has one, so that the server has less to read ---- */

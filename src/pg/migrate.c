@@ -27,32 +27,16 @@
 #define ARENA_BYTES_MAX    ((size_t)16 << 20)
 #define CHECKSUM_SIZE      (crypto_hash_sha256_BYTES * 2 + 1)
 
-/* clang-format off */
-#define SITE_COLUMNS(X, T) \
-    X(T, bool,         DB_BOOL, has_schema) \
-    X(T, bool,         DB_BOOL, has_table) \
-    X(T, bool,         DB_BOOL, may_create_schema) \
-    X(T, bool,         DB_BOOL, may_create_table) \
-    X(T, const char *, DB_TEXT, user_name) \
-    X(T, const char *, DB_TEXT, database_name) \
-    X(T, const char *, DB_TEXT, foreign_schema) \
-    X(T, const char *, DB_TEXT, foreign_owner)
-/* clang-format on */
-typedef struct {
-    SITE_COLUMNS(DB_FIELD, Site)
-} Site;
+#define SITE_COLUMNS(X, T)                                                 \
+    X(T, BOOL, has_schema, has_table, may_create_schema, may_create_table) \
+    X(T, TEXT, user_name, database_name, foreign_schema, foreign_owner)
+DB_ROW(Site, SITE_COLUMNS);
 DB_SHAPE(site, Site, SITE_COLUMNS);
 
-/* clang-format off */
 #define APPLIED_COLUMNS(X, T) \
-    X(T, int32_t,      DB_I32,  version) \
-    X(T, const char *, DB_TEXT, name) \
-    X(T, const char *, DB_TEXT, checksum) \
-    X(T, const char *, DB_TEXT, applied_at)
-/* clang-format on */
-typedef struct {
-    APPLIED_COLUMNS(DB_FIELD, Applied)
-} Applied;
+    X(T, I32, version)        \
+    X(T, TEXT, name, checksum, applied_at)
+DB_ROW(Applied, APPLIED_COLUMNS);
 DB_SHAPE(applied, Applied, APPLIED_COLUMNS);
 
 /* What the database holds. */

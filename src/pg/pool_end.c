@@ -17,12 +17,8 @@
 #define ENDER_CALL_MS  5000
 #define ENDER_BYTES    4096
 
-#define ENDING_COLUMNS(X, T)      \
-    X(T, bool, DB_BOOL, is_there) \
-    X(T, bool, DB_BOOL, is_ended)
-typedef struct {
-    ENDING_COLUMNS(DB_FIELD, Ending)
-} Ending;
+#define ENDING_COLUMNS(X, T) X(T, BOOL, is_there, is_ended)
+DB_ROW(Ending, ENDING_COLUMNS);
 DB_SHAPE(ending, Ending, ENDING_COLUMNS);
 
 void checkout_runs_foreign(Checkout *checkout, int process)

@@ -59,16 +59,43 @@ typedef struct {
 } DbShape;
 
 /*
- * A struct and its shape come from one list:
- *     #define WALLET_COLUMNS(X, T) X(T, int64_t, DB_I64, id) X(T, const char *, DB_TEXT, owner)
- *     typedef struct { WALLET_COLUMNS(DB_FIELD, Wallet) } Wallet;
+ * A struct and its shape come from one list, which has the names of each type:
+ *     #define WALLET_COLUMNS(X, T) X(T, I64, id, balance) X(T, TEXT, owner)
+ *     DB_ROW(Wallet, WALLET_COLUMNS);
  *     DB_SHAPE(wallet, Wallet, WALLET_COLUMNS);
  */
-#define DB_FIELD(Type, ctype, dbtype, name)  ctype name;
-#define DB_COLUMN(Type, ctype, dbtype, name) {#name, dbtype, offsetof(Type, name)},
-#define DB_SHAPE(noun, Type, COLUMNS)                                    \
-    static const DbColumn noun##_columns[] = {COLUMNS(DB_COLUMN, Type)}; \
+#define DB_ROW(Type, COLUMNS)    \
+    typedef struct {             \
+        COLUMNS(DB_FIELDS, Type) \
+    } Type
+#define DB_SHAPE(noun, Type, COLUMNS)                                     \
+    static const DbColumn noun##_columns[] = {COLUMNS(DB_COLUMNS, Type)}; \
     static const DbShape  noun##_shape     = {#noun, noun##_columns, COUNT(noun##_columns), sizeof(Type)}
+
+#define DB_FIELDS(Type, type, ...) __typeof__(DB_TYPE_##type) __VA_ARGS__;
+#define DB_TYPE_I32                int32_t
+#define DB_TYPE_I64                int64_t
+#define DB_TYPE_REAL               double
+#define DB_TYPE_BOOL               bool
+#define DB_TYPE_TEXT               const char *
+#define DB_TYPE_UUID               const char *
+#define DB_TYPE_JSONB              const char *
+#define DB_TYPE_JSON               const char *
+#define DB_TYPE_TIME               int64_t
+
+#define DB_COLUMN(Type, type, name) {#name, DB_##type, offsetof(Type, name)},
+#define DB_COLUMNS(...)             DB_EACH(DB_COLUMN, __VA_ARGS__)
+
+/* X(Type, type, name) for each name. A macro does not expand itself: what it leaves is expanded in rounds. */
+#define DB_EACH(X, ...) DB_ROUNDS(DB_NAME(X, __VA_ARGS__))
+#define DB_NAME(X, Type, type, name, ...) \
+    X(Type, type, name)                   \
+    __VA_OPT__(DB_AGAIN DB_PARENS(X, Type, type, __VA_ARGS__))
+#define DB_AGAIN()       DB_NAME
+#define DB_PARENS        ()
+#define DB_ROUNDS(...)   DB_ROUNDS_2(DB_ROUNDS_2(DB_ROUNDS_2(__VA_ARGS__)))
+#define DB_ROUNDS_2(...) DB_ROUNDS_1(DB_ROUNDS_1(DB_ROUNDS_1(__VA_ARGS__)))
+#define DB_ROUNDS_1(...) __VA_ARGS__
 
 /* Results of one column: a row is an int64_t, a const char * or a bool. */
 extern const DbShape db_i64_shape, db_text_shape, db_bool_shape;

@@ -41,29 +41,18 @@ typedef struct {
     bool        is_aside; /* a reply that an operator has set aside */
 } ProcessResponse;
 
-#define LOADED_COLUMNS(X, T)                                                                                        \
-    X(T, int64_t, DB_I64, id)                                                                                       \
-    X(T, int64_t, DB_TIME, now_us)                                                                                  \
-    X(T, int32_t, DB_I32, definition_id)                                                                            \
-    X(T, const char *, DB_TEXT, phase)                                                                              \
-    X(T, const char *, DB_JSONB, state)                                                                             \
-    X(T, int64_t, DB_I64, version)                                                                                  \
-    X(T, int64_t, DB_TIME, deadline_us)                                                                             \
-    X(T, int64_t, DB_TIME, retried_us)                                                                              \
-    X(T, const char *, DB_UUID, secret)                                                                             \
-    X(T, int64_t, DB_I64, response_total)                                                                           \
-    X(T, const char *, DB_JSONB, steps)                                                                             \
-    X(T, const char *, DB_JSONB, responses)                                                                         \
-    X(T, const char *, DB_JSONB, open) /* of which steps; NULL: it is not being compensated */                      \
-    X(T, const char *, DB_JSONB, sent) /* sorted ids of what has not ended; NULL: none */                           \
-    X(T, bool, DB_BOOL, is_last)                                                                                    \
-    X(T, const char *, DB_TEXT, deadline_action) /* NULL: there is no deadline */                                   \
-    X(T, const char *, DB_TEXT, reason)          /* why it is compensated; NULL: it is not, or code has not said */ \
-    X(T, int32_t, DB_I32, life)                  /* from 1 */                                                       \
-    X(T, const char *, DB_JSONB, input)          /* what this life began with; NULL: the payload of its command */
-typedef struct {
-    LOADED_COLUMNS(DB_FIELD, LoadedProcess)
-} LoadedProcess;
+/* open: the steps that sent what has not ended; NULL: it is not being compensated. sent: sorted ids of what has not ended; NULL: none.
+ * input: what this life began with; NULL: the payload of its command. deadline_action NULL: there is no deadline. reason: why it is
+ * compensated; NULL: it is not, or code has not said. life: from 1. */
+#define LOADED_COLUMNS(X, T)                                \
+    X(T, I64, id, version, response_total)                  \
+    X(T, TIME, now_us, deadline_us, retried_us)             \
+    X(T, I32, definition_id, life)                          \
+    X(T, TEXT, phase, deadline_action, reason)              \
+    X(T, UUID, secret)                                      \
+    X(T, JSONB, state, steps, responses, open, sent, input) \
+    X(T, BOOL, is_last)
+DB_ROW(LoadedProcess, LOADED_COLUMNS);
 
 /* A row for each process whose lease has this token, in the order of ids. bytes_max: no more rows follow one that reaches this sum, which has is_last; 0: no
  * limit. */

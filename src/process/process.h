@@ -40,11 +40,9 @@ must_check ErrorCode     process_status_check(const char *status, Error *reterr)
 /* ---- definitions ---- */
 
 #define PROCESS_DEFINED_COLUMNS(X, T) \
-    X(T, int32_t, DB_I32, version)    \
-    X(T, bool, DB_BOOL, is_new)
-typedef struct {
-    PROCESS_DEFINED_COLUMNS(DB_FIELD, ProcessDefined)
-} ProcessDefined;
+    X(T, I32, version)                \
+    X(T, BOOL, is_new)
+DB_ROW(ProcessDefined, PROCESS_DEFINED_COLUMNS);
 
 /* Store the file of a definition as the next version of its type; is_new false: it is the newest version already. lock_ms: as in
  * bus/command.h. */
@@ -56,16 +54,11 @@ void                 process_defined_write(Writer *writer, const Definition *def
 must_check ErrorCode process_type_note(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
                                        const char *type, const char **ret_note, Error *reterr);
 
-#define PROCESS_VERSION_COLUMNS(X, T)   \
-    X(T, int32_t, DB_I32, id)           \
-    X(T, const char *, DB_TEXT, domain) \
-    X(T, const char *, DB_TEXT, type)   \
-    X(T, int32_t, DB_I32, version)      \
-    X(T, int64_t, DB_TIME, created_at)  \
-    X(T, const char *, DB_TEXT, author)
-typedef struct {
-    PROCESS_VERSION_COLUMNS(DB_FIELD, ProcessVersion)
-} ProcessVersion;
+#define PROCESS_VERSION_COLUMNS(X, T) \
+    X(T, I32, id, version)            \
+    X(T, TEXT, domain, type, author)  \
+    X(T, TIME, created_at)
+DB_ROW(ProcessVersion, PROCESS_VERSION_COLUMNS);
 typedef struct {
     const char *domain, *type; /* NULL: all */
     int64_t     version;       /* 0: all */
@@ -105,19 +98,12 @@ typedef struct {
 must_check ErrorCode process_show(Pool *pool, Deadline deadline, Arena *arena, ProcessName name, const char **ret_json,
                                   Error *reterr);
 
-#define PROCESS_COLUMNS(X, T)               \
-    X(T, int64_t, DB_I64, id)               \
-    X(T, const char *, DB_UUID, process_id) \
-    X(T, const char *, DB_TEXT, domain)     \
-    X(T, const char *, DB_TEXT, type)       \
-    X(T, const char *, DB_TEXT, status)     \
-    X(T, const char *, DB_TEXT, step)       \
-    X(T, int64_t, DB_TIME, created_at)      \
-    X(T, const char *, DB_TEXT, error)      \
-    X(T, int64_t, DB_I64, last)
-typedef struct {
-    PROCESS_COLUMNS(DB_FIELD, Process)
-} Process;
+#define PROCESS_COLUMNS(X, T)                     \
+    X(T, I64, id, last)                           \
+    X(T, UUID, process_id)                        \
+    X(T, TEXT, domain, type, status, step, error) \
+    X(T, TIME, created_at)
+DB_ROW(Process, PROCESS_COLUMNS);
 
 typedef struct {
     const char *domain, *type, *status, *step; /* NULL: all */
@@ -147,15 +133,8 @@ typedef struct {
  * is known), LATE (it has ended, or the wait that it names; its state was patched). first: the verdict when the key was new.
  * expected: of STORED_UNEXPECTED, the names that waits take, separated by spaces; NULL: any.
  * wake: the domain of the bus whose workers should be woken; NULL: none. */
-#define PROCESS_SIGNALED_COLUMNS(X, T)    \
-    X(T, const char *, DB_TEXT, verdict)  \
-    X(T, const char *, DB_TEXT, wake)     \
-    X(T, const char *, DB_TEXT, first)    \
-    X(T, const char *, DB_TEXT, expected) \
-    X(T, const char *, DB_TEXT, domain)
-typedef struct {
-    PROCESS_SIGNALED_COLUMNS(DB_FIELD, ProcessSignaled)
-} ProcessSignaled;
+#define PROCESS_SIGNALED_COLUMNS(X, T) X(T, TEXT, verdict, wake, first, expected, domain)
+DB_ROW(ProcessSignaled, PROCESS_SIGNALED_COLUMNS);
 
 /* lock_ms: as in bus/command.h. ERR_INVALID, ERR_LIMIT, ERR_NOT_FOUND, ERR_CONFLICT. */
 must_check ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, ProcessName name,
@@ -181,18 +160,12 @@ must_check ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, 
 
 /* verdict: "MOVED", or why it was not: "RUNNING" (an activation runs; try again), "DIFFERS" (reason: the first step that differs), "OLDER",
  * "CODE" (it has no definition), "NO_VERSION", "ENDED", "NOT_FOUND", "LOCKED" (by another transaction; try again). operator and moved_at: who moved it to this version, also when it was before. */
-#define PROCESS_MOVED_COLUMNS(X, T)       \
-    X(T, int32_t, DB_I32, ord)            \
-    X(T, const char *, DB_TEXT, verdict)  \
-    X(T, bool, DB_BOOL, is_new)           \
-    X(T, int32_t, DB_I32, from_version)   \
-    X(T, const char *, DB_TEXT, reason)   \
-    X(T, const char *, DB_TEXT, operator) \
-    X(T, int64_t, DB_TIME, moved_at)      \
-    X(T, const char *, DB_TEXT, domains)
-typedef struct {
-    PROCESS_MOVED_COLUMNS(DB_FIELD, ProcessMoved)
-} ProcessMoved;
+#define PROCESS_MOVED_COLUMNS(X, T)                \
+    X(T, I32, ord, from_version)                   \
+    X(T, TEXT, verdict, reason, operator, domains) \
+    X(T, BOOL, is_new)                             \
+    X(T, TIME, moved_at)
+DB_ROW(ProcessMoved, PROCESS_MOVED_COLUMNS);
 
 #define PROCESS_VERSION_MAX 2147483647
 /* Let processes go on with a newer version of their definition, if what they have recorded means the same there. A verdict for each; at most

@@ -210,16 +210,13 @@ static void report_done(void *item, const Error *error)
 
 /* ---- around it ---- */
 
-#define COUNT_COLUMNS(X, T)              \
-    X(T, int64_t, DB_TIME, now_us)       \
-    X(T, const char *, DB_UUID, secret)  \
-    X(T, int64_t, DB_I64, value)         \
-    X(T, bool, DB_BOOL, is_known)        \
-    X(T, bool, DB_BOOL, is_compensating) \
-    X(T, int32_t, DB_I32, life)
-typedef struct {
-    COUNT_COLUMNS(DB_FIELD, CountRow)
-} CountRow;
+#define COUNT_COLUMNS(X, T)               \
+    X(T, TIME, now_us)                    \
+    X(T, UUID, secret)                    \
+    X(T, I64, value)                      \
+    X(T, BOOL, is_known, is_compensating) \
+    X(T, I32, life)
+DB_ROW(CountRow, COUNT_COLUMNS);
 DB_SHAPE(count, CountRow, COUNT_COLUMNS);
 
 /* What is done must be undone: compensations have as many records again. */

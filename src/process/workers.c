@@ -36,14 +36,11 @@ struct ProcessWorkers {
     bool                  stopping;
 };
 
-#define TYPES_COLUMNS(X, T)             \
-    X(T, const char *, DB_TEXT, domain) \
-    X(T, int32_t, DB_I32, number)       \
-    X(T, const char *, DB_TEXT, types)  \
-    X(T, bool, DB_BOOL, has_orphans)
-typedef struct {
-    TYPES_COLUMNS(DB_FIELD, DomainTypes)
-} DomainTypes;
+#define TYPES_COLUMNS(X, T)   \
+    X(T, TEXT, domain, types) \
+    X(T, I32, number)         \
+    X(T, BOOL, has_orphans)
+DB_ROW(DomainTypes, TYPES_COLUMNS);
 DB_SHAPE(types, DomainTypes, TYPES_COLUMNS);
 
 ProcessWorkers *process_workers_new(const ProcessWorkersOptions *options)

@@ -23,16 +23,13 @@
 #define QUEUED_SLOTS   2
 #define WAIT_BYTES     200
 
-#define WRITTEN_COLUMNS(X, T)            \
-    X(T, int32_t, DB_I32, ord)           \
-    X(T, const char *, DB_TEXT, verdict) \
-    X(T, int64_t, DB_I64, version)       \
-    X(T, const char *, DB_JSONB, state)  \
-    X(T, bool, DB_BOOL, is_canceled)     \
-    X(T, const char *, DB_TEXT, wake)
-typedef struct {
-    WRITTEN_COLUMNS(DB_FIELD, Written)
-} Written;
+#define WRITTEN_COLUMNS(X, T) \
+    X(T, I32, ord)            \
+    X(T, TEXT, verdict, wake) \
+    X(T, I64, version)        \
+    X(T, JSONB, state)        \
+    X(T, BOOL, is_canceled)
+DB_ROW(Written, WRITTEN_COLUMNS);
 DB_SHAPE(written, Written, WRITTEN_COLUMNS);
 
 /* ---- members as arrays; NULL where no item has one, so that the server has less to read ---- */

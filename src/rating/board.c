@@ -37,9 +37,9 @@ ErrorCode board_places(Tx *tx, const int64_t *groups, const int64_t *players, in
         int32_t ord;
         int64_t place;
     } Place;
-#define PLACE_COLUMNS(X, T)    \
-    X(T, int32_t, DB_I32, ord) \
-    X(T, int64_t, DB_I64, place)
+#define PLACE_COLUMNS(X, T) \
+    X(T, I32, ord)          \
+    X(T, I64, place)
     DB_SHAPE(place, Place, PLACE_COLUMNS);
     void *rows;
     int   found;

@@ -219,16 +219,12 @@ ErrorCode game_match(Turn *turn, Error *reterr)
     return OK;
 }
 
-#define QUESTION_COLUMNS(X, T)       \
-    X(T, bool, DB_BOOL, is_allowed)  \
-    X(T, const char *, DB_TEXT, key) \
-    X(T, int64_t, DB_I64, player_a)  \
-    X(T, int64_t, DB_I64, player_b)  \
-    X(T, int32_t, DB_I32, score_a)   \
-    X(T, int32_t, DB_I32, score_b)
-typedef struct {
-    QUESTION_COLUMNS(DB_FIELD, QuestionRow)
-} QuestionRow;
+#define QUESTION_COLUMNS(X, T)    \
+    X(T, BOOL, is_allowed)        \
+    X(T, TEXT, key)               \
+    X(T, I64, player_a, player_b) \
+    X(T, I32, score_a, score_b)
+DB_ROW(QuestionRow, QUESTION_COLUMNS);
 DB_SHAPE(question, QuestionRow, QUESTION_COLUMNS);
 
 /* NULL: the question is gone, or not for who pressed, which was said. */

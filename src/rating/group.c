@@ -54,7 +54,7 @@ ErrorCode group_timezone_find(Tx *tx, const char *text, const char **ret_name, E
 typedef struct {
     int64_t at;
 } TimeRow;
-#define TIME_COLUMNS(X, T) X(T, int64_t, DB_I64, at)
+#define TIME_COLUMNS(X, T) X(T, I64, at)
 DB_SHAPE(time, TimeRow, TIME_COLUMNS);
 
 ErrorCode group_times(Tx *tx, int64_t group_id, int64_t *times, int count, Error *reterr)

@@ -13,28 +13,13 @@
 #include "pg/query.h"
 #include "rating/rules.h"
 
-#define GROUP_COLUMNS(X, T)                  \
-    X(T, int64_t, DB_I64, id)                \
-    X(T, int64_t, DB_I64, chat_id)           \
-    X(T, const char *, DB_TEXT, title)       \
-    X(T, bool, DB_BOOL, is_active)           \
-    X(T, bool, DB_BOOL, is_published)        \
-    X(T, const char *, DB_TEXT, language)    \
-    X(T, int32_t, DB_I32, rules_id)          \
-    X(T, int32_t, DB_I32, formula)           \
-    X(T, const char *, DB_TEXT, system)      \
-    X(T, int32_t, DB_I32, k_factor)          \
-    X(T, bool, DB_BOOL, margin)              \
-    X(T, int32_t, DB_I32, start_rating)      \
-    X(T, bool, DB_BOOL, draws)               \
-    X(T, int32_t, DB_I32, undo_hours)        \
-    X(T, int32_t, DB_I32, min_games)         \
-    X(T, const char *, DB_TEXT, match_topic) \
-    X(T, const char *, DB_TEXT, ranking_topic)
+#define GROUP_COLUMNS(X, T)                                         \
+    X(T, I64, id, chat_id)                                          \
+    X(T, TEXT, title, language, system, match_topic, ranking_topic) \
+    X(T, BOOL, is_active, is_published, margin, draws)              \
+    X(T, I32, rules_id, formula, k_factor, start_rating, undo_hours, min_games)
 /* Topics are texts of a number; NULL: anywhere. */
-typedef struct {
-    GROUP_COLUMNS(DB_FIELD, Group)
-} Group;
+DB_ROW(Group, GROUP_COLUMNS);
 
 Rules group_rules(const Group *group);
 

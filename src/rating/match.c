@@ -13,23 +13,13 @@
 
 DB_SHAPE(match, Match, MATCH_COLUMNS);
 
-#define READ_COLUMNS(X, T)            \
-    X(T, int32_t, DB_I32, ord)        \
-    X(T, int64_t, DB_I64, player_id)  \
-    X(T, double, DB_REAL, rating)     \
-    X(T, double, DB_REAL, deviation)  \
-    X(T, double, DB_REAL, volatility) \
-    X(T, int32_t, DB_I32, games)      \
-    X(T, int64_t, DB_I64, version)    \
-    X(T, bool, DB_BOOL, is_present)   \
-    X(T, bool, DB_BOOL, is_bot)       \
-    X(T, int64_t, DB_I64, match_id)   \
-    X(T, bool, DB_BOOL, is_same)      \
-    X(T, int64_t, DB_TIME, played_at) \
-    X(T, int32_t, DB_I32, days)
-typedef struct {
-    READ_COLUMNS(DB_FIELD, ReadRow)
-} ReadRow;
+#define READ_COLUMNS(X, T)                    \
+    X(T, I32, ord, games, days)               \
+    X(T, I64, player_id, version, match_id)   \
+    X(T, REAL, rating, deviation, volatility) \
+    X(T, BOOL, is_present, is_bot, is_same)   \
+    X(T, TIME, played_at)
+DB_ROW(ReadRow, READ_COLUMNS);
 DB_SHAPE(read, ReadRow, READ_COLUMNS);
 
 ErrorCode match_get(Tx *tx, int64_t group_id, int64_t id, Match *ret_match, Error *reterr)
@@ -158,9 +148,9 @@ typedef struct {
     int32_t ord;
     int64_t id;
 } WrittenRow;
-#define WRITTEN_COLUMNS(X, T)  \
-    X(T, int32_t, DB_I32, ord) \
-    X(T, int64_t, DB_I64, id)
+#define WRITTEN_COLUMNS(X, T) \
+    X(T, I32, ord)            \
+    X(T, I64, id)
 DB_SHAPE(written, WrittenRow, WRITTEN_COLUMNS);
 
 /* One number of the states before or after each match: that of its first player, then of its second one. */

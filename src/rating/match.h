@@ -63,22 +63,13 @@ typedef struct {
  * after an error, none. */
 must_check ErrorCode matches_register(Tx *tx, MatchTry *const *tries, int count, Error *reterr);
 
-#define MATCH_COLUMNS(X, T)           \
-    X(T, int64_t, DB_I64, id)         \
-    X(T, int64_t, DB_I64, player_a)   \
-    X(T, int64_t, DB_I64, player_b)   \
-    X(T, int32_t, DB_I32, score_a)    \
-    X(T, int32_t, DB_I32, score_b)    \
-    X(T, int64_t, DB_TIME, played_at) \
-    X(T, int64_t, DB_I64, age_s)      \
-    X(T, bool, DB_BOOL, is_undone)    \
-    X(T, double, DB_REAL, a_before)   \
-    X(T, double, DB_REAL, a_after)    \
-    X(T, double, DB_REAL, b_before)   \
-    X(T, double, DB_REAL, b_after)
-typedef struct {
-    MATCH_COLUMNS(DB_FIELD, Match)
-} Match;
+#define MATCH_COLUMNS(X, T)                  \
+    X(T, I64, id, player_a, player_b, age_s) \
+    X(T, I32, score_a, score_b)              \
+    X(T, TIME, played_at)                    \
+    X(T, BOOL, is_undone)                    \
+    X(T, REAL, a_before, a_after, b_before, b_after)
+DB_ROW(Match, MATCH_COLUMNS);
 /* id 0: the last one that is not undone. ERR_NOT_FOUND: there is none. */
 must_check ErrorCode match_get(Tx *tx, int64_t group_id, int64_t id, Match *ret_match, Error *reterr);
 

@@ -8,29 +8,30 @@
 #include "sql.h"
 
 /* The first row of a turn is the group's and has no player, the others have nothing but a player. */
-#define OPENING_COLUMNS(X, T)        \
-    X(T, int32_t, DB_I32, turn)      \
-    GROUP_COLUMNS(X, T)              \
-    X(T, int64_t, DB_I64, by_player) \
-    X(T, int64_t, DB_I64, by_group)  \
-    PLAYER_COLUMNS(X, T)
-typedef struct {
-    OPENING_COLUMNS(DB_FIELD, OpeningRow)
-} OpeningRow;
+#define OPENING_COLUMNS(X, T) \
+    GROUP_COLUMNS(X, T)       \
+    PLAYER_COLUMNS(X, T)      \
+    X(T, I32, turn)           \
+    X(T, I64, by_player, by_group)
+DB_ROW(OpeningRow, OPENING_COLUMNS);
 DB_SHAPE(opening, OpeningRow, OPENING_COLUMNS);
 
 static void row_take(const OpeningRow *row, int asked, Opening *opening)
 {
-#define COPY_GROUP(T, type, kind, field)  opening->group.field = row->field;
-#define COPY_PLAYER(T, type, kind, field) opening->players[row->ord - 1].field = row->field;
+#define TO_GROUP(T, type, field)  opening->group.field = row->field;
+#define TO_PLAYER(T, type, field) opening->players[row->ord - 1].field = row->field;
+#define COPY_GROUP(...)           DB_EACH(TO_GROUP, __VA_ARGS__)
+#define COPY_PLAYER(...)          DB_EACH(TO_PLAYER, __VA_ARGS__)
     if (row->ord == 0) {
         GROUP_COLUMNS(COPY_GROUP, )
         opening->usage = (Usage){row->by_player, row->by_group};
     } else if (row->ord <= asked) {
         PLAYER_COLUMNS(COPY_PLAYER, )
     }
-#undef COPY_GROUP
 #undef COPY_PLAYER
+#undef COPY_GROUP
+#undef TO_PLAYER
+#undef TO_GROUP
 }
 
 static int asked_count(const OpeningAsk *ask)

@@ -13,9 +13,9 @@ typedef struct {
     int32_t ord;
     int64_t player_id;
 } SeenRow;
-#define SEEN_COLUMNS(X, T)     \
-    X(T, int32_t, DB_I32, ord) \
-    X(T, int64_t, DB_I64, player_id)
+#define SEEN_COLUMNS(X, T) \
+    X(T, I32, ord)         \
+    X(T, I64, player_id)
 DB_SHAPE(seen, SeenRow, SEEN_COLUMNS);
 
 static DbArg seen_users(Arena *arena, const PlayerSeen *list, int count)
@@ -102,7 +102,7 @@ ErrorCode players_of_users(Tx *tx, int64_t group_id, const int64_t *users, int c
 typedef struct {
     int32_t ord;
 } NamesakeRow;
-#define NAMESAKE_COLUMNS(X, T) X(T, int32_t, DB_I32, ord)
+#define NAMESAKE_COLUMNS(X, T) X(T, I32, ord)
 DB_SHAPE(namesake, NamesakeRow, NAMESAKE_COLUMNS);
 
 ErrorCode players_namesakes(Tx *tx, const int64_t *groups, const int64_t *users, int count, bool *ret_are,
@@ -121,9 +121,7 @@ ErrorCode players_namesakes(Tx *tx, const int64_t *groups, const int64_t *users,
     return OK;
 }
 
-#define USAGE_COLUMNS(X, T)          \
-    X(T, int64_t, DB_I64, by_player) \
-    X(T, int64_t, DB_I64, by_group)
+#define USAGE_COLUMNS(X, T) X(T, I64, by_player, by_group)
 DB_SHAPE(usage, Usage, USAGE_COLUMNS);
 
 ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, int64_t date_s, int per_player, Usage *ret_usage,

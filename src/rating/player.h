@@ -23,18 +23,12 @@ typedef struct {
     PlayerSight sight;
 } PlayerSeen;
 
-#define PLAYER_COLUMNS(X, T)              \
-    X(T, int32_t, DB_I32, ord)            \
-    X(T, int64_t, DB_I64, player_id)      \
-    X(T, int64_t, DB_I64, user_id)        \
-    X(T, const char *, DB_TEXT, name)     \
-    X(T, const char *, DB_TEXT, username) \
-    X(T, bool, DB_BOOL, is_bot)           \
-    X(T, bool, DB_BOOL, is_member)        \
-    X(T, bool, DB_BOOL, is_present)
-typedef struct {
-    PLAYER_COLUMNS(DB_FIELD, Player)
-} Player;
+#define PLAYER_COLUMNS(X, T)      \
+    X(T, I32, ord)                \
+    X(T, I64, player_id, user_id) \
+    X(T, TEXT, name, username)    \
+    X(T, BOOL, is_bot, is_member, is_present)
+DB_ROW(Player, PLAYER_COLUMNS);
 
 /* The five arrays that functions take. */
 typedef struct {

@@ -13,34 +13,15 @@
 
 #define REPLAY_CHUNK 2000
 
-#define REPLAY_COLUMNS(X, T)                   \
-    X(T, int64_t, DB_I64, id)                  \
-    X(T, int64_t, DB_I64, player_a)            \
-    X(T, int64_t, DB_I64, player_b)            \
-    X(T, int32_t, DB_I32, score_a)             \
-    X(T, int32_t, DB_I32, score_b)             \
-    X(T, int32_t, DB_I32, formula)             \
-    X(T, const char *, DB_TEXT, system)        \
-    X(T, int32_t, DB_I32, k_factor)            \
-    X(T, bool, DB_BOOL, margin)                \
-    X(T, double, DB_REAL, a_rating_before)     \
-    X(T, double, DB_REAL, a_deviation_before)  \
-    X(T, double, DB_REAL, a_volatility_before) \
-    X(T, double, DB_REAL, a_rating)            \
-    X(T, double, DB_REAL, a_deviation)         \
-    X(T, double, DB_REAL, a_volatility)        \
-    X(T, double, DB_REAL, b_rating_before)     \
-    X(T, double, DB_REAL, b_deviation_before)  \
-    X(T, double, DB_REAL, b_volatility_before) \
-    X(T, double, DB_REAL, b_rating)            \
-    X(T, double, DB_REAL, b_deviation)         \
-    X(T, double, DB_REAL, b_volatility)        \
-    X(T, int32_t, DB_I32, history_rows)        \
-    X(T, int32_t, DB_I32, outcome)             \
-    X(T, int64_t, DB_TIME, played_at)
-typedef struct {
-    REPLAY_COLUMNS(DB_FIELD, ReplayMatch)
-} ReplayMatch;
+#define REPLAY_COLUMNS(X, T)                                                                                  \
+    X(T, I64, id, player_a, player_b)                                                                         \
+    X(T, I32, score_a, score_b, formula, k_factor, history_rows, outcome)                                     \
+    X(T, TEXT, system)                                                                                        \
+    X(T, BOOL, margin)                                                                                        \
+    X(T, REAL, a_rating_before, a_deviation_before, a_volatility_before, a_rating, a_deviation, a_volatility, \
+      b_rating_before, b_deviation_before, b_volatility_before, b_rating, b_deviation, b_volatility)          \
+    X(T, TIME, played_at)
+DB_ROW(ReplayMatch, REPLAY_COLUMNS);
 
 /* At most `limit` matches after this id. */
 must_check ErrorCode replay_chunk(Tx *tx, int64_t group_id, int64_t after, int limit, ReplayMatch **ret_list,

@@ -22,23 +22,18 @@ static ErrorCode conflict(Error *reterr, const char *what, int64_t id)
 
 /* ---- what is stored ---- */
 
-#define FOUND_COLUMNS(X, T)         \
-    X(T, int64_t, DB_I64, match_id) \
-    X(T, int32_t, DB_I32, replayed) \
-    X(T, const char *, DB_JSONB, changes)
-typedef struct {
-    FOUND_COLUMNS(DB_FIELD, FoundRow)
-} FoundRow;
+#define FOUND_COLUMNS(X, T) \
+    X(T, I64, match_id)     \
+    X(T, I32, replayed)     \
+    X(T, JSONB, changes)
+DB_ROW(FoundRow, FOUND_COLUMNS);
 DB_SHAPE(found, FoundRow, FOUND_COLUMNS);
 
-#define VERSION_COLUMNS(X, T)        \
-    X(T, int64_t, DB_I64, player_id) \
-    X(T, int64_t, DB_I64, version)   \
-    X(T, double, DB_REAL, rating)    \
-    X(T, int64_t, DB_TIME, last_at)
-typedef struct {
-    VERSION_COLUMNS(DB_FIELD, VersionRow)
-} VersionRow;
+#define VERSION_COLUMNS(X, T)     \
+    X(T, I64, player_id, version) \
+    X(T, REAL, rating)            \
+    X(T, TIME, last_at)
+DB_ROW(VersionRow, VERSION_COLUMNS);
 DB_SHAPE(version, VersionRow, VERSION_COLUMNS);
 
 static ErrorCode versions_read(Tx *tx, int64_t group_id, int64_t match_id, ReplayMap *map, Error *reterr)

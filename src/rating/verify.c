@@ -15,25 +15,13 @@
 typedef struct {
     int64_t id, chat_id;
 } GroupRow;
-#define GROUP_ROW_COLUMNS(X, T) \
-    X(T, int64_t, DB_I64, id)   \
-    X(T, int64_t, DB_I64, chat_id)
+#define GROUP_ROW_COLUMNS(X, T) X(T, I64, id, chat_id)
 DB_SHAPE(group_row, GroupRow, GROUP_ROW_COLUMNS);
 
-#define MEMBER_COLUMNS(X, T)             \
-    X(T, int64_t, DB_I64, player_id)     \
-    X(T, double, DB_REAL, start_rating)  \
-    X(T, double, DB_REAL, rating)        \
-    X(T, double, DB_REAL, deviation)     \
-    X(T, double, DB_REAL, volatility)    \
-    X(T, int64_t, DB_I64, games)         \
-    X(T, int64_t, DB_I64, last_match_id) \
-    X(T, int64_t, DB_I64, active_rows)   \
-    X(T, int64_t, DB_I64, version)       \
-    X(T, int64_t, DB_I64, changes)
-typedef struct {
-    MEMBER_COLUMNS(DB_FIELD, MemberRow)
-} MemberRow;
+#define MEMBER_COLUMNS(X, T)                                                  \
+    X(T, I64, player_id, games, last_match_id, active_rows, version, changes) \
+    X(T, REAL, start_rating, rating, deviation, volatility)
+DB_ROW(MemberRow, MEMBER_COLUMNS);
 DB_SHAPE(member_row, MemberRow, MEMBER_COLUMNS);
 
 /* One group in its transaction; what was found is added to the report only when the transaction has ended. */

@@ -14,20 +14,16 @@
 #define QUERY_MS    2000
 #define WAIT_MS_MAX 400 /* for a reserved time */
 
-#define KEPT_COLUMNS(X, T)              \
-    X(T, const char *, DB_TEXT, status) \
-    X(T, bool, DB_BOOL, may_ask)
-typedef struct {
-    KEPT_COLUMNS(DB_FIELD, Kept)
-} Kept;
+#define KEPT_COLUMNS(X, T) \
+    X(T, TEXT, status)     \
+    X(T, BOOL, may_ask)
+DB_ROW(Kept, KEPT_COLUMNS);
 DB_SHAPE(kept, Kept, KEPT_COLUMNS);
 
-#define PLACE_COLUMNS(X, T)        \
-    X(T, int64_t, DB_I64, wait_ms) \
-    X(T, bool, DB_BOOL, is_reserved)
-typedef struct {
-    PLACE_COLUMNS(DB_FIELD, Place)
-} Place;
+#define PLACE_COLUMNS(X, T) \
+    X(T, I64, wait_ms)      \
+    X(T, BOOL, is_reserved)
+DB_ROW(Place, PLACE_COLUMNS);
 DB_SHAPE(place, Place, PLACE_COLUMNS);
 
 static TxOptions options_of(const char *name, Arena *arena)

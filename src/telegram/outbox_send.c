@@ -79,15 +79,11 @@ static void sending_give_up(Sending *sending, const char *error)
     sending->settle->error   = error;
 }
 
-#define TURN_COLUMNS(X, T)           \
-    X(T, int64_t, DB_I64, chat_id)   \
-    X(T, int64_t, DB_I64, wait_ms)   \
-    X(T, bool, DB_BOOL, is_reserved) \
-    X(T, int32_t, DB_I32, refusals)  \
-    X(T, bool, DB_BOOL, is_expired)
-typedef struct {
-    TURN_COLUMNS(DB_FIELD, Turn)
-} Turn;
+#define TURN_COLUMNS(X, T)              \
+    X(T, I64, chat_id, wait_ms)         \
+    X(T, BOOL, is_reserved, is_expired) \
+    X(T, I32, refusals)
+DB_ROW(Turn, TURN_COLUMNS);
 DB_SHAPE(turn, Turn, TURN_COLUMNS);
 
 /* An answer to a button press has no place in a chat, but waits for the bot's own rate and after a 429. */

@@ -23,13 +23,11 @@
 
 /* ---- the lease ---- */
 
-#define LEASED_COLUMNS(X, T)              \
-    X(T, bool, DB_BOOL, is_held)          \
-    X(T, const char *, DB_TEXT, username) \
-    X(T, int32_t, DB_I32, waiting)
-typedef struct {
-    LEASED_COLUMNS(DB_FIELD, Leased)
-} Leased;
+#define LEASED_COLUMNS(X, T) \
+    X(T, BOOL, is_held)      \
+    X(T, TEXT, username)     \
+    X(T, I32, waiting)
+DB_ROW(Leased, LEASED_COLUMNS);
 DB_SHAPE(leased, Leased, LEASED_COLUMNS);
 
 static bool lease_may_ask(TelegramPoller *poller)

@@ -12,20 +12,13 @@
 
 #define ENTRIES_MAX 10000
 
-#define ENTRY_COLUMNS(X, T)                \
-    X(T, int64_t, DB_I64, number)          \
-    X(T, int64_t, DB_I64, version)         \
-    X(T, const char *, DB_UUID, txn_id)    \
-    X(T, const char *, DB_TEXT, kind)      \
-    X(T, int64_t, DB_I64, amount)          \
-    X(T, int64_t, DB_I64, balance)         \
-    X(T, int64_t, DB_I64, held)            \
-    X(T, const char *, DB_TEXT, other)     \
-    X(T, const char *, DB_JSONB, metadata) \
-    X(T, int64_t, DB_TIME, at)
-typedef struct {
-    ENTRY_COLUMNS(DB_FIELD, Entry)
-} Entry;
+#define ENTRY_COLUMNS(X, T)                           \
+    X(T, I64, number, version, amount, balance, held) \
+    X(T, UUID, txn_id)                                \
+    X(T, TEXT, kind, other)                           \
+    X(T, JSONB, metadata)                             \
+    X(T, TIME, at)
+DB_ROW(Entry, ENTRY_COLUMNS);
 
 typedef struct {
     const char *owner, *asset, *kind; /* asset NULL: CREDIT; kind NULL: all */

@@ -17,27 +17,13 @@
 #define AMOUNTS_MAX  ((size_t)WALLET_BATCH_MAX * 20)
 #define POST_ARGS    10 /* of sql_wallet_post */
 
-#define VERDICT_COLUMNS(X, T)             \
-    X(T, int32_t, DB_I32, ord)            \
-    X(T, bool, DB_BOOL, is_new)           \
-    X(T, const char *, DB_TEXT, refusal)  \
-    X(T, const char *, DB_TEXT, sentence) \
-    X(T, const char *, DB_TEXT, differs)  \
-    X(T, const char *, DB_TEXT, kind)     \
-    X(T, const char *, DB_TEXT, owner)    \
-    X(T, const char *, DB_TEXT, other)    \
-    X(T, const char *, DB_TEXT, asset)    \
-    X(T, int64_t, DB_I64, amount)         \
-    X(T, int64_t, DB_I64, balance_before) \
-    X(T, int64_t, DB_I64, balance)        \
-    X(T, int64_t, DB_I64, held)           \
-    X(T, int64_t, DB_I64, available)      \
-    X(T, int64_t, DB_I64, version)        \
-    X(T, int64_t, DB_I64, balance_now)    \
-    X(T, int64_t, DB_TIME, at)
-typedef struct {
-    VERDICT_COLUMNS(DB_FIELD, VerdictRow)
-} VerdictRow;
+#define VERDICT_COLUMNS(X, T)                                                         \
+    X(T, I32, ord)                                                                    \
+    X(T, BOOL, is_new)                                                                \
+    X(T, TEXT, refusal, sentence, differs, kind, owner, other, asset)                 \
+    X(T, I64, amount, balance_before, balance, held, available, version, balance_now) \
+    X(T, TIME, at)
+DB_ROW(VerdictRow, VERDICT_COLUMNS);
 DB_SHAPE(verdict, VerdictRow, VERDICT_COLUMNS);
 
 /* A refusal's SQLSTATE gives it its code, status and type: see the table in module.c. */

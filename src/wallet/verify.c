@@ -15,20 +15,13 @@
 #define SEAL_BLOCK     1000
 #define NOTE_LOCK_MS   1000
 
-#define FINDING_COLUMNS(X, T)          \
-    X(T, const char *, DB_TEXT, what)  \
-    X(T, const char *, DB_TEXT, which) \
-    X(T, const char *, DB_TEXT, sentence)
+#define FINDING_COLUMNS(X, T) X(T, TEXT, what, which, sentence)
 DB_SHAPE(finding, Finding, FINDING_COLUMNS);
 
-#define STEP_COLUMNS(X, T)            \
-    X(T, const char *, DB_TEXT, step) \
-    X(T, int64_t, DB_I64, low)        \
-    X(T, int64_t, DB_I64, high)       \
-    X(T, int64_t, DB_I64, work)
-typedef struct Step {
-    STEP_COLUMNS(DB_FIELD, Step)
-} Step;
+#define STEP_COLUMNS(X, T) \
+    X(T, TEXT, step)       \
+    X(T, I64, low, high, work)
+DB_ROW(Step, STEP_COLUMNS);
 DB_SHAPE(step, Step, STEP_COLUMNS);
 
 typedef struct {

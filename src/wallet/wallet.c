@@ -149,12 +149,11 @@ typedef struct {
     bool        is_new;
     const char *differs;
 } Opened;
-#define OPENED_COLUMNS(X, T)           \
-    X(T, int64_t, DB_I64, floor)       \
-    X(T, int64_t, DB_TIME, created_at) \
-    X(T, int64_t, DB_I64, balance_now) \
-    X(T, bool, DB_BOOL, is_new)        \
-    X(T, const char *, DB_TEXT, differs)
+#define OPENED_COLUMNS(X, T)      \
+    X(T, I64, floor, balance_now) \
+    X(T, TIME, created_at)        \
+    X(T, BOOL, is_new)            \
+    X(T, TEXT, differs)
 DB_SHAPE(opened, Opened, OPENED_COLUMNS);
 
 static ErrorCode open_check(const WalletNew *wallet, Error *reterr)
@@ -274,12 +273,7 @@ void wallet_past_write(Writer *writer, const void *row)
     writer_end(writer);
 }
 
-#define PAST_COLUMNS(X, T)           \
-    X(T, int64_t, DB_I64, balance)   \
-    X(T, int64_t, DB_I64, held)      \
-    X(T, int64_t, DB_I64, available) \
-    X(T, int64_t, DB_I64, floor)     \
-    X(T, int64_t, DB_I64, version)
+#define PAST_COLUMNS(X, T) X(T, I64, balance, held, available, floor, version)
 DB_SHAPE(past, WalletPast, PAST_COLUMNS);
 
 ErrorCode wallet_get_at(Pool *pool, Deadline deadline, Arena *arena, const char *owner, const char *asset,

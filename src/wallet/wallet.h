@@ -67,21 +67,14 @@ must_check ErrorCode wallet_open(Pool *pool, Deadline deadline, WalletLock lock,
 /* ---- reading ---- */
 
 /* ord is the place of what was asked for, from 1. */
-#define WALLET_COLUMNS(X, T)               \
-    X(T, int32_t, DB_I32, ord)             \
-    X(T, const char *, DB_TEXT, owner)     \
-    X(T, const char *, DB_TEXT, asset)     \
-    X(T, int64_t, DB_I64, balance)         \
-    X(T, int64_t, DB_I64, held)            \
-    X(T, int64_t, DB_I64, available)       \
-    X(T, int64_t, DB_I64, floor)           \
-    X(T, int64_t, DB_I64, version)         \
-    X(T, bool, DB_BOOL, frozen)            \
-    X(T, const char *, DB_JSONB, metadata) \
-    X(T, int64_t, DB_TIME, created_at)
-typedef struct {
-    WALLET_COLUMNS(DB_FIELD, Wallet)
-} Wallet;
+#define WALLET_COLUMNS(X, T)                            \
+    X(T, I32, ord)                                      \
+    X(T, TEXT, owner, asset)                            \
+    X(T, I64, balance, held, available, floor, version) \
+    X(T, BOOL, frozen)                                  \
+    X(T, JSONB, metadata)                               \
+    X(T, TIME, created_at)
+DB_ROW(Wallet, WALLET_COLUMNS);
 /* @system goes as low as it must, and nothing is said about that. */
 bool     wallet_has_floor(const char *owner);
 RowWrite wallet_write;

@@ -58,7 +58,7 @@ static int     keys_used;
 typedef struct {
     int64_t value;
 } Value;
-#define VALUE_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
+#define VALUE_COLUMNS(X, T) X(T, I64, value)
 DB_SHAPE(value, Value, VALUE_COLUMNS);
 
 static const char *op_sql(OpKind kind)

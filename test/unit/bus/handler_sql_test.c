@@ -9,10 +9,8 @@
 #include "pg/tx.h"
 #include "test/unit/bus/fixture.h"
 
-#define LEFTOVER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
-typedef struct {
-    LEFTOVER_COLUMNS(DB_FIELD, Leftover)
-} Leftover;
+#define LEFTOVER_COLUMNS(X, T) X(T, I64, value)
+DB_ROW(Leftover, LEFTOVER_COLUMNS);
 DB_SHAPE(leftover, Leftover, LEFTOVER_COLUMNS);
 
 static Bus *bus_with_functions(void)

@@ -8,18 +8,16 @@
 #include "pg/query.h"
 #include "test/harness/test.h"
 
-#define THING_COLUMNS(X, T)                \
-    X(T, int64_t, DB_I64, id)              \
-    X(T, const char *, DB_TEXT, owner)     \
-    X(T, int32_t, DB_I32, small)           \
-    X(T, double, DB_REAL, real)            \
-    X(T, bool, DB_BOOL, frozen)            \
-    X(T, const char *, DB_UUID, uuid)      \
-    X(T, const char *, DB_JSONB, document) \
-    X(T, int64_t, DB_TIME, made_at)
-typedef struct {
-    THING_COLUMNS(DB_FIELD, Thing)
-} Thing;
+#define THING_COLUMNS(X, T) \
+    X(T, I64, id)           \
+    X(T, TEXT, owner)       \
+    X(T, I32, small)        \
+    X(T, REAL, real)        \
+    X(T, BOOL, frozen)      \
+    X(T, UUID, uuid)        \
+    X(T, JSONB, document)   \
+    X(T, TIME, made_at)
+DB_ROW(Thing, THING_COLUMNS);
 DB_SHAPE(thing, Thing, THING_COLUMNS);
 
 static const struct {

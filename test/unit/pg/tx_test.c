@@ -77,7 +77,7 @@ static ErrorCode keyed_body(Tx *tx, void *context, Error *reterr)
 typedef struct {
     int64_t value;
 } Value;
-#define VALUE_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
+#define VALUE_COLUMNS(X, T) X(T, I64, value)
 DB_SHAPE(value, Value, VALUE_COLUMNS);
 
 static int64_t log_count(const Fixture *fixture)
