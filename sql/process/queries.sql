@@ -45,11 +45,11 @@ select d.id, d.version, d.is_new from pawl.process_define($1, $2, $3, $4, $5, $6
 
 -- name: definition_source
 -- The file of a definition. $1 its number
-select d.source from pawl.process_definition d where d.id = $1::integer
+select d.source from pawl.process_definition d where d.id = $1::bigint
 
 -- name: definitions
 -- Versions of definitions, newest first. $1 domain, $2 type, $3 version, $4 ids below; null: any. $5 limit
-select d.id, d.domain, d.type, d.version, pawl.micros(d.created_at) as created_at, d.author
+select d.id::bigint as id, d.domain, d.type, d.version, pawl.micros(d.created_at) as created_at, d.author
 from pawl.process_definition d
 where ($1::text is null or d.domain = $1::text) and ($2::text is null or d.type = $2::text)
   and ($3::integer is null or d.version = $3::integer) and ($4::bigint is null or d.id < $4::bigint)

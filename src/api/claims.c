@@ -111,7 +111,6 @@ static void served_choose(ClaimGroup *group, Served *served)
 {
     ClaimWait *first = TAILQ_FIRST(&group->waits);
 
-    assert(first);
     for (ClaimWait *wait = first; wait && served->wait_count < SERVED_MAX; wait = TAILQ_NEXT(wait, link)) {
         if (wait->lease_ms != first->lease_ms || wait->on_found != first->on_found ||
             served->limit + wait->limit > CLAIM_MAX)
@@ -152,6 +151,7 @@ static void group_claim(Claims *claims, ClaimGroup *group, Served *served)
 {
     ClaimWait *first = served->waits[0];
 
+    assert(first);
     served->arena = arena_new(ARENA_BYTES_DEFAULT);
     claimer_serve(group->claimer, first->worker, served_workers(served));
     served->code = claimer_claim(group->claimer, deadline_in_ms(CALL_MS), served->arena, served->limit, first->lease_ms,

@@ -27,7 +27,10 @@ typedef struct {
     RowWrite *write;
     size_t    size, id; /* of a row; where its id is */
 } PageRow;
-#define PAGE_ROW(Row, row_write, row_id) (&(PageRow){row_write, sizeof(Row), offsetof(Row, row_id)})
+/* The id is an int64_t, or this does not compile. */
+#define PAGE_ROW(Row, row_write, row_id) \
+    (&(PageRow){row_write, sizeof(Row),  \
+                offsetof(Row, row_id) + 0 * sizeof(char[sizeof((Row){0}.row_id) == sizeof(int64_t) ? 1 : -1])})
 
 /* Into a filter: *ret_before 0: from the newest on. ERR_INVALID names the parameter. */
 must_check ErrorCode page_take(Request *request, int *ret_limit, int64_t *ret_before, Error *reterr);

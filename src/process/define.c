@@ -76,6 +76,6 @@ ErrorCode process_version_source(Pool *pool, Deadline deadline, Arena *arena, co
 {
     TxOptions options = {.name = "process_source", .deadline = deadline, .arena = arena, .read_only = true};
 
-    return db_call(pool, &options, sql_process_definition_source, DB_ARGS(db_i32(version->id)), &db_text_shape,
+    return db_call(pool, &options, sql_process_definition_source, DB_ARGS(db_i64(version->id)), &db_text_shape,
                    ret_source, reterr);
 }

@@ -73,7 +73,7 @@ static ErrorCode definition_get(Interpreter *interpreter, int id, const Definiti
         return OK;
     arena         = arena_new(ARENA_BYTES_DEFAULT * 2);
     options.arena = arena;
-    TRY(db_call(interpreter->pool, &options, sql_process_definition_source, DB_ARGS(db_i32(id)), &db_text_shape,
+    TRY(db_call(interpreter->pool, &options, sql_process_definition_source, DB_ARGS(db_i64(id)), &db_text_shape,
                 &source, reterr));
     if (definition_parse("definition", source, strlen(source), arena, ret_definition, &error) != OK)
         return definition_refuse(interpreter, id, &error, reterr);

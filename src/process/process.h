@@ -55,7 +55,8 @@ must_check ErrorCode process_type_note(Pool *pool, Deadline deadline, Arena *are
                                        const char *type, const char **ret_note, Error *reterr);
 
 #define PROCESS_VERSION_COLUMNS(X, T) \
-    X(T, I32, id, version)            \
+    X(T, I64, id)                     \
+    X(T, I32, version)                \
     X(T, TEXT, domain, type, author)  \
     X(T, TIME, created_at)
 DB_ROW(ProcessVersion, PROCESS_VERSION_COLUMNS);

@@ -161,7 +161,7 @@ static DbArg side_reals(Arena *arena, const Registration *list, int count, bool 
     for (int i = 0; i < 2 * count; i++) {
         const RatingState *state = &(is_after ? list[i / 2].after : list[i / 2].before)[i % 2];
 
-        reals[i] = *(const double *)((const char *)state + offset);
+        memcpy(&reals[i], (const char *)state + offset, sizeof *reals);
     }
     return rating_reals(arena, reals, 2 * count);
 }
