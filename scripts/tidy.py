@@ -496,7 +496,7 @@ def check_columns(files):
 
 
 FUNCTION = re.compile(r"(static\s+)?(?!typedef|return|else)\w[\w\s*]*?[\s*](\w+)\s*\((?!.*;$)")
-TYPE = re.compile(r"^(?:typedef\b[^{;]*?\b(\w+)\s*;|typedef\b[^;]*\(\*(\w+)\)\s*\(.*|typedef\b[^;]*\{(?:.*?\n)*?\}\s*(\w+)\s*;)", re.MULTILINE)
+TYPE = re.compile(r"^(?:typedef\b[^{;]*?\b(\w+)\s*;|typedef\b[^;]*\(\*(\w+)\)\s*\(.*|typedef\b[^;]*\{(?:.*?\n)*?\}\s*(\w+)\s*;|DB_ROW\((\w+),)", re.MULTILINE)
 
 
 def check_names(files):
@@ -512,7 +512,7 @@ def check_names(files):
         if file.module:
             text = "\n".join(file.code)
             for match in TYPE.finditer(text):
-                name = match[1] or match[2] or match[3]
+                name = next(filter(None, match.groups()))
                 types.setdefault(name, {})[file.path] = file.at(text.count("\n", 0, match.end()) + 1, "")
     known = set(NAMES_TWICE)
     for name, file, number in static:
