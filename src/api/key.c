@@ -154,12 +154,9 @@ ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scop
 ErrorCode key_list(Pool *pool, Deadline deadline, Arena *arena, Key **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "key_list", .deadline = deadline, .arena = arena, .read_only = true};
-    void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_api_key_list, DB_ARGS(db_i32(KEY_LIST_MAX)), &key_shape, &rows, ret_count,
-                     reterr));
-    *ret_list = rows;
-    return OK;
+    return db_call_many(pool, &options, sql_api_key_list, DB_ARGS(db_i32(KEY_LIST_MAX)), &key_shape, ret_list,
+                        ret_count, reterr);
 }
 
 /* Names begin with a letter, so a number is an id. */

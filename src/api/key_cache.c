@@ -167,7 +167,7 @@ static ErrorCode lookups_run(void *context, void **lookups, int count, Deadline 
     LookupQueue              *queue = context;
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
     TxOptions options = {.name = "key_find", .deadline = deadline, .arena = arena, .read_only = true, .prompt = true};
-    void     *rows;
+    Found    *rows;
     int       found;
 
     queue_pace(queue);
@@ -180,7 +180,7 @@ static ErrorCode lookups_run(void *context, void **lookups, int count, Deadline 
         *entry = (Entry){.hash = entry->hash, .asked_at = asked_at, .used = true};
     }
     for (int i = 0; i < found; i++) {
-        const Found *row = &((const Found *)rows)[i];
+        const Found *row = &rows[i];
 
         TRY(found_take(&((Lookup *)lookups[row->ord - 1])->asked, row, reterr));
     }

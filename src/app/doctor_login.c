@@ -69,14 +69,14 @@ static ErrorCode check_rights(Doctor *doctor, const Login *login, CheckResult *r
 static ErrorCode check_function(Doctor *doctor, Pool *pool, const Login *login, const char *function,
                                 CheckResult *result, Error *reterr)
 {
-    TxOptions   options = {.name      = "doctor",
-                           .deadline  = deadline_in_ms(DOCTOR_CHECK_MS),
-                           .arena     = doctor->arena,
-                           .read_only = true};
-    Arena      *arena   = doctor->arena;
-    const char *dot     = strchr(function, '.');
-    void       *rows;
-    int         count;
+    TxOptions     options = {.name      = "doctor",
+                             .deadline  = deadline_in_ms(DOCTOR_CHECK_MS),
+                             .arena     = doctor->arena,
+                             .read_only = true};
+    Arena        *arena   = doctor->arena;
+    const char   *dot     = strchr(function, '.');
+    HandlerFound *rows;
+    int           count;
 
     if (!dot)
         return OK; /* refused by the settings */

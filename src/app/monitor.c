@@ -424,7 +424,7 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
     TxOptions                 options = {.name = "task-claim", .deadline = deadline, .arena = arena, .keyed = true};
     const char               *claimed[TASKS_MAX];
     int                       indexes[TASKS_MAX], claimed_count, row_count;
-    void                     *rows;
+    Claim                    *rows;
 
     memset(ret_held, 0, (size_t)count * sizeof *ret_held);
     if (pool_is_outdated(
@@ -435,7 +435,7 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
                      DB_ARGS(db_texts(arena, claimed, claimed_count), db_text(daemon->holder), db_i32(TASKS_LEASE_MS)),
                      &claim_shape, &rows, &row_count, reterr));
     for (int i = 0; i < row_count && i < claimed_count; i++) {
-        const Claim *claim = &((const Claim *)rows)[i];
+        const Claim *claim = &rows[i];
 
         ret_held[indexes[i]] = claim->is_held;
         metric_set(&bus_metrics.dead_letters, claim->letters_open);

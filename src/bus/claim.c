@@ -133,15 +133,12 @@ static const int64_t *claimer_positions(const Claimer *claimer, ClaimFrom from)
 static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFrom from, int limit, int lease_ms,
                             ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
-    void *rows;
-
     TRY(db_call_many(claimer->pool, options, sql_bus_claim,
                      DB_ARGS(db_i32(claimer->domain_id), db_i32(limit), db_i32(lease_ms),
                              db_i64s(options->arena, claimer_positions(claimer, from), PRIORITY_COUNT),
                              claimer_types(claimer, options->arena), db_text(claimer->worker),
                              claimer->workers ? db_texts(options->arena, claimer->workers, limit) : db_null()),
-                     &claimed_shape, &rows, ret_count, reterr));
-    *ret_list = rows;
+                     &claimed_shape, ret_list, ret_count, reterr));
     claim_cursor_took(&claimer->cursor, *ret_list, *ret_count);
     metric_add(&bus_metrics.claimed, *ret_count);
     return OK;
@@ -279,7 +276,6 @@ static ErrorCode ready_find(const TxOptions *options, Pool *pool, Claimer *const
     Arena       *arena   = options->arena;
     const char **domains = arena_array(arena, const char *, count), **types = arena_array(arena, const char *, count);
     int64_t     *floors = arena_array(arena, int64_t, count * PRIORITY_COUNT);
-    void        *rows;
 
     for (int i = 0; i < count; i++) {
         domains[i] = list[i]->domain;
@@ -287,12 +283,10 @@ static ErrorCode ready_find(const TxOptions *options, Pool *pool, Claimer *const
         memcpy(floors + (ptrdiff_t)i * PRIORITY_COUNT, claimer_positions(list[i], starts[i]),
                PRIORITY_COUNT * sizeof *floors);
     }
-    TRY(db_call_many(pool, options, sql_bus_claimers_ready,
-                     DB_ARGS(db_texts(arena, domains, count), db_texts(arena, types, count),
-                             db_i64s(arena, floors, count * PRIORITY_COUNT)),
-                     &ready_shape, &rows, ret_count, reterr));
-    *ret_rows = rows;
-    return OK;
+    return db_call_many(pool, options, sql_bus_claimers_ready,
+                        DB_ARGS(db_texts(arena, domains, count), db_texts(arena, types, count),
+                                db_i64s(arena, floors, count * PRIORITY_COUNT)),
+                        &ready_shape, ret_rows, ret_count, reterr);
 }
 
 ErrorCode claimers_ready(Pool *pool, Deadline deadline, Arena *arena, Claimer *const *list, int count, bool *ret_ready,

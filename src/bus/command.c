@@ -131,16 +131,14 @@ ErrorCode command_numbers_in(Pool *pool, Deadline deadline, bool urgent, Arena *
                              const char *const *ids, int count, int64_t **ret_numbers, Error *reterr)
 {
     TxOptions options = reading("command_numbers", deadline, arena);
-    void     *rows;
     int       got;
 
     options.urgent  = urgent;
     options.prepare = true;
     TRY(db_call_many(pool, &options, sql_bus_command_numbers,
-                     DB_ARGS(db_texts(arena, domains, count), db_uuids(arena, ids, count)), &db_i64_shape, &rows, &got,
-                     reterr));
+                     DB_ARGS(db_texts(arena, domains, count), db_uuids(arena, ids, count)), &db_i64_shape, ret_numbers,
+                     &got, reterr));
     assert(got == count);
-    *ret_numbers = rows;
     return OK;
 }
 
@@ -158,12 +156,9 @@ ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const cha
                           int *ret_count, Error *reterr)
 {
     TxOptions options = reading("command_domains", deadline, arena);
-    void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_bus_command_domains, DB_ARGS(db_uuid(command_id)), &db_text_shape, &rows,
-                     ret_count, reterr));
-    *ret_names = rows;
-    return OK;
+    return db_call_many(pool, &options, sql_bus_command_domains, DB_ARGS(db_uuid(command_id)), &db_text_shape,
+                        ret_names, ret_count, reterr);
 }
 
 void command_write(Writer *writer, const void *command)
@@ -181,13 +176,11 @@ static DbArg domains_arg(Arena *arena, CommandNames names)
 ErrorCode decisions_call(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, int count,
                          Decision **ret_list, Error *reterr)
 {
-    void *rows;
-    int   got;
+    int got;
 
-    TRY(db_call_many(pool, options, sql, args, &decision_shape, &rows, &got, reterr));
+    TRY(db_call_many(pool, options, sql, args, &decision_shape, ret_list, &got, reterr));
     if (got != count)
         return fail(reterr, ERR_INTERNAL, "%d decisions were sent and %d returned", count, got);
-    *ret_list = rows;
     return OK;
 }
 

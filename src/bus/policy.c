@@ -19,12 +19,9 @@ ErrorCode retry_policy_list(Pool *pool, Deadline deadline, Arena *arena, const c
                             int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "retry_policy_list", .deadline = deadline, .arena = arena, .read_only = true};
-    void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_bus_retry_policy_list, DB_ARGS(db_text(domain)), &policy_shape, &rows,
-                     ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return db_call_many(pool, &options, sql_bus_retry_policy_list, DB_ARGS(db_text(domain)), &policy_shape, ret_list,
+                        ret_count, reterr);
 }
 
 typedef struct {

@@ -92,7 +92,6 @@ ErrorCode progress_report(Pool *pool, Deadline deadline, Arena *arena, ProgressI
     const char       **texts    = arena_array(arena, const char *, count);
     const char       **steps    = arena_array(arena, const char *, count);
     const char *const *verdicts;
-    void              *rows;
     int                row_count;
 
     for (int i = 0; i < count; i++) {
@@ -109,10 +108,9 @@ ErrorCode progress_report(Pool *pool, Deadline deadline, Arena *arena, ProgressI
                      DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count),
                              db_texts(arena, percents, count), db_texts(arena, texts, count),
                              db_texts(arena, steps, count)),
-                     &db_text_shape, &rows, &row_count, reterr));
+                     &db_text_shape, &verdicts, &row_count, reterr));
     if (row_count != count)
         return fail(reterr, ERR_INTERNAL, "%d reports were written and %d returned", count, row_count);
-    verdicts = rows;
     for (int i = 0; i < count; i++)
         items[i].verdict = verdict_read(verdicts[i]);
     return OK;

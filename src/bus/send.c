@@ -108,7 +108,7 @@ static DbArg numbers_arg(Arena *arena, SendItem *const *items, int count, size_t
 }
 
 /* How a group is called, either alone or as one of several in a transaction. */
-typedef ErrorCode GroupCall(void *context, DbArgs args, void **ret_rows, int *ret_count, Error *reterr);
+typedef ErrorCode GroupCall(void *context, DbArgs args, void *ret_rows, int *ret_count, Error *reterr);
 
 static ErrorCode refusal_say(SendItem *item, const char *refusal)
 {
@@ -178,12 +178,10 @@ static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowa
                             Error *reterr)
 {
     DbArg       list[SEND_ARGS];
-    void       *rows;
     const Sent *sent;
     int         sent_count;
 
-    TRY(call(context, group_args(arena, items, count, nowait, list), &rows, &sent_count, reterr));
-    sent = rows;
+    TRY(call(context, group_args(arena, items, count, nowait, list), &sent, &sent_count, reterr));
     if (sent_count == 1 && sent[0].ord == 0) { /* all are new */
         for (int i = 0; i < count; i++)
             verdict_take(items[i], &sent[0]);
@@ -206,14 +204,14 @@ typedef struct {
     bool             nowait; /* other callers share the transaction: do not wait for concurrent sends */
 } Sending;
 
-static ErrorCode call_alone(void *context, DbArgs args, void **ret_rows, int *ret_count, Error *reterr)
+static ErrorCode call_alone(void *context, DbArgs args, void *ret_rows, int *ret_count, Error *reterr)
 {
     const Sending *sending = context;
 
     return db_call_many(sending->pool, sending->options, sql_bus_send, args, &sent_shape, ret_rows, ret_count, reterr);
 }
 
-static ErrorCode call_inside(void *context, DbArgs args, void **ret_rows, int *ret_count, Error *reterr)
+static ErrorCode call_inside(void *context, DbArgs args, void *ret_rows, int *ret_count, Error *reterr)
 {
     return db_many(context, sql_bus_send, args, &sent_shape, ret_rows, ret_count, reterr);
 }

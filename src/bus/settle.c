@@ -332,15 +332,13 @@ ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_
     TxOptions options = {
         .name = "extend", .deadline = deadline, .arena = arena, .keyed = true, .urgent = true, .prepare = true};
     const char *const *verdicts;
-    void              *rows;
     int                row_count;
 
     TRY(db_call_many(pool, &options, sql_bus_extend,
                      DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count), db_i32(lease_ms)),
-                     &db_text_shape, &rows, &row_count, reterr));
+                     &db_text_shape, &verdicts, &row_count, reterr));
     if (row_count != count)
         return fail(reterr, ERR_INTERNAL, "%d leases were extended and %d returned", count, row_count);
-    verdicts = rows;
     for (int i = 0; i < count; i++)
         ret_verdicts[i] = verdict_read(verdicts[i]);
     return OK;

@@ -39,7 +39,7 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
                                          tx->deadline, ret_result, reterr);
 }
 
-ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows, int *ret_count,
+ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void *ret_rows, int *ret_count,
                   Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;

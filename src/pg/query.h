@@ -100,9 +100,9 @@ typedef struct {
 /* Results of one column: a row is an int64_t, a const char * or a bool. */
 extern const DbShape db_i64_shape, db_text_shape, db_bool_shape;
 
-/* Any number of rows into an array in the arena. */
-must_check ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows,
-                             int *ret_count, Error *reterr);
+/* Any number of rows into an array in the arena. ret_rows: the address of a pointer to the struct of the shape. */
+must_check ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void *ret_rows, int *ret_count,
+                             Error *reterr);
 /* Exactly one row. ERR_NOT_FOUND: none ("wallet not found"). */
 must_check ErrorCode db_one(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void *ret_row, Error *reterr);
 /* A statement whose rows do not matter; *ret_changed (may be NULL) gets the number of rows it touched. */
@@ -124,7 +124,6 @@ must_check ErrorCode db_table(Tx *tx, const char *sql, int count, const char *co
 /* The one row of several, or the error that says what is wrong with their number. */
 must_check ErrorCode db_only(const DbShape *shape, const void *rows, int count, void *ret_row, Error *reterr);
 /* The mapper by itself, for tests on hand-made results. */
-must_check ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, void **ret_rows,
-                             Error *reterr);
+must_check ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, void *ret_rows, Error *reterr);
 
 #endif

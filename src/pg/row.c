@@ -86,7 +86,7 @@ static ErrorCode read_value(const DbColumn *column, const char *text, size_t siz
     return OK;
 }
 
-ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, void **ret_rows, Error *reterr)
+ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, void *ret_rows, Error *reterr)
 {
     int    numbers[COLUMNS_MAX];
     int    count = PQntuples(result);
@@ -108,7 +108,7 @@ ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, vo
             TRY(read_value(column, PQgetvalue(result, row, numbers[i]), (size_t)PQgetlength(result, row, numbers[i]),
                            arena, field, reterr));
         }
-    *ret_rows = rows;
+    memcpy(ret_rows, &rows, sizeof rows);
     return OK;
 }
 

@@ -330,14 +330,14 @@ ErrorCode tx_run(Pool *pool, const TxOptions *options, TxBody *body, void *conte
 }
 
 ErrorCode db_call_many(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape,
-                       void **ret_rows, int *ret_count, Error *reterr)
+                       void *ret_rows, int *ret_count, Error *reterr)
 {
     Work work = {.run = run_statement, .sql = sql, .args = args, .shape = shape};
 
     if (options->lock_ms > 0) /* which can be said in a transaction only */
         work.run = run_body, work.body = statement_body, work.context = &work;
     TRY(work_run(pool, options, &work, reterr));
-    *ret_rows  = work.rows;
+    memcpy(ret_rows, &work.rows, sizeof work.rows);
     *ret_count = work.count;
     return OK;
 }

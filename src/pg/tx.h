@@ -50,7 +50,7 @@ must_check ErrorCode tx_run(Pool *pool, const TxOptions *options, TxBody *body, 
 /* The work is one statement: one round trip, autocommit. So any lost answer is RESOLVE: run again if keyed or
  * read_only, else ERR_UNKNOWN. The first form maps all rows, the second wants exactly one. */
 must_check ErrorCode db_call_many(Pool *pool, const TxOptions *options, const char *sql, DbArgs args,
-                                  const DbShape *shape, void **ret_rows, int *ret_count, Error *reterr);
+                                  const DbShape *shape, void *ret_rows, int *ret_count, Error *reterr);
 must_check ErrorCode db_call(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape,
                              void *ret_row, Error *reterr);
 

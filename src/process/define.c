@@ -49,15 +49,12 @@ ErrorCode process_versions(Pool *pool, Deadline deadline, Arena *arena, const Pr
                            ProcessVersion **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "process_versions", .deadline = deadline, .arena = arena, .read_only = true};
-    void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_process_definitions,
-                     DB_ARGS(db_text(filter->domain), db_text(filter->type),
-                             filter->version ? db_i32((int32_t)filter->version) : db_null(),
-                             filter->before ? db_i64(filter->before) : db_null(), db_i32(filter->limit)),
-                     &version_shape, &rows, ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return db_call_many(pool, &options, sql_process_definitions,
+                        DB_ARGS(db_text(filter->domain), db_text(filter->type),
+                                filter->version ? db_i32((int32_t)filter->version) : db_null(),
+                                filter->before ? db_i64(filter->before) : db_null(), db_i32(filter->limit)),
+                        &version_shape, ret_list, ret_count, reterr);
 }
 
 void process_version_write(Writer *writer, const ProcessVersion *version)

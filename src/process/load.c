@@ -18,13 +18,10 @@ ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_
                        int count, int64_t bytes_max, LoadedProcess **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "process", .deadline = deadline, .arena = arena, .read_only = true, .prepare = true};
-    void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_process_load,
-                     DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count), db_i64(bytes_max)),
-                     &loaded_shape, &rows, ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return db_call_many(pool, &options, sql_process_load,
+                        DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count), db_i64(bytes_max)),
+                        &loaded_shape, ret_list, ret_count, reterr);
 }
 
 /*
@@ -165,7 +162,7 @@ static void open_take(const Row *row, void *item)
 }
 
 static ErrorCode list_read(const char *json, size_t size, void (*fill)(const Row *row, void *item), Arena *arena,
-                           void **ret_list, int *ret_count, Error *reterr)
+                           void *ret_list, int *ret_count, Error *reterr)
 {
     Value       items = json ? value_trim(json, strlen(json)) : (Value){0}, item;
     const char *at    = NULL;
@@ -174,7 +171,8 @@ static ErrorCode list_read(const char *json, size_t size, void (*fill)(const Row
     *ret_count = (int)value_item_count(items);
     if (!arena_has_space(arena, items.size * LIST_BYTES_FACTOR + (size_t)*ret_count * size))
         return fail(reterr, ERR_LIMIT, "what is recorded of the process has %zu bytes, too many to load", items.size);
-    *ret_list = list = arena_alloc(arena, ((size_t)*ret_count + 1) * size);
+    list = arena_alloc(arena, ((size_t)*ret_count + 1) * size);
+    memcpy(ret_list, &list, sizeof list);
     for (; value_item_next(items, &at, &item); list += size) {
         Row row = {.call = -1};
 
@@ -186,27 +184,15 @@ static ErrorCode list_read(const char *json, size_t size, void (*fill)(const Row
 
 ErrorCode records_read(const char *json, Arena *arena, StepRecord **ret_list, int *ret_count, Error *reterr)
 {
-    void *rows;
-
-    TRY(list_read(json, sizeof **ret_list, record_take, arena, &rows, ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return list_read(json, sizeof **ret_list, record_take, arena, ret_list, ret_count, reterr);
 }
 
 ErrorCode responses_read(const char *json, Arena *arena, ProcessResponse **ret_list, int *ret_count, Error *reterr)
 {
-    void *rows;
-
-    TRY(list_read(json, sizeof **ret_list, response_take, arena, &rows, ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return list_read(json, sizeof **ret_list, response_take, arena, ret_list, ret_count, reterr);
 }
 
 ErrorCode open_read(const char *json, Arena *arena, RecordId **ret_list, int *ret_count, Error *reterr)
 {
-    void *rows;
-
-    TRY(list_read(json, sizeof **ret_list, open_take, arena, &rows, ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return list_read(json, sizeof **ret_list, open_take, arena, ret_list, ret_count, reterr);
 }

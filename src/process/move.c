@@ -14,17 +14,15 @@ ErrorCode process_move(Pool *pool, Deadline deadline, int lock_ms, Arena *arena,
 {
     TxOptions options = {
         .name = "process_move", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
-    void *rows;
-    int   count;
+    int count;
 
     TRY(db_call_many(pool, &options, sql_process_move,
                      DB_ARGS(db_uuids(arena, names.ids, names.count),
                              names.domains ? db_texts(arena, names.domains, names.count) : db_null(), db_i32(version),
                              db_text(actor), db_text(reason)),
-                     &moved_shape, &rows, &count, reterr));
+                     &moved_shape, ret_list, &count, reterr));
     if (count != names.count)
         return fail(reterr, ERR_INTERNAL, "%d processes have %d verdicts", names.count, count);
-    *ret_list = rows;
     return OK;
 }
 

@@ -159,7 +159,6 @@ ErrorCode process_list(Pool *pool, Deadline deadline, Arena *arena, const Proces
                        int *ret_count, int64_t *ret_next, Error *reterr)
 {
     TxOptions options = {.name = "process_list", .deadline = deadline, .arena = arena, .read_only = true};
-    void     *rows;
     Process  *list;
     int       count;
 
@@ -172,8 +171,7 @@ ErrorCode process_list(Pool *pool, Deadline deadline, Arena *arena, const Proces
                              db_text(filter->step), db_text(filter->text),
                              filter->older_ms ? db_i64(filter->older_ms) : db_null(),
                              filter->before ? db_i64(filter->before) : db_null(), db_i32(filter->limit)),
-                     &process_shape, &rows, &count, reterr));
-    list      = rows;
+                     &process_shape, &list, &count, reterr));
     *ret_next = 0;
     if (count > 0 && list[count - 1].id == 0) /* the limit of reads ended the page */
         *ret_next = list[--count].last;

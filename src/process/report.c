@@ -232,7 +232,7 @@ static ErrorCode records_check(Reporting *reporting, Deadline deadline, const in
     TxOptions    options = {.name = "report", .deadline = deadline, .arena = reporting->arena, .read_only = true};
     int64_t     *tokens  = arena_array(reporting->arena, int64_t, count);
     const char **records = arena_array(reporting->arena, const char *, count);
-    void        *rows;
+    CountRow    *rows;
     int          row_count;
 
     for (int i = 0; i < count; i++) {
@@ -244,7 +244,7 @@ static ErrorCode records_check(Reporting *reporting, Deadline deadline, const in
                              db_jsonbs(reporting->arena, records, count), db_i32(REPORT_RECORDS_MAX * 2)),
                      &count_shape, &rows, &row_count, reterr));
     for (int i = 0; i < row_count && i < count; i++) {
-        const CountRow *row   = (const CountRow *)rows + i;
+        const CountRow *row   = &rows[i];
         ProcessWrite   *write = &reports[i]->write;
 
         reports[i]->secret = row->secret;

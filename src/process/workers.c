@@ -170,12 +170,12 @@ ErrorCode process_workers_step(ProcessWorkers *workers, Deadline deadline, Error
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "types", .deadline = deadline, .arena = arena, .read_only = true};
     Error                     error   = {0};
-    void                     *rows;
+    DomainTypes              *rows;
     int                       count;
 
     TRY(db_call_many(workers->options.pool, &options, sql_process_types, DB_NONE, &types_shape, &rows, &count, reterr));
     workers_start(workers, rows, count, arena, deadline);
-    if (((const DomainTypes *)rows)->has_orphans && orphans_cancel(workers->options.pool, deadline, &error) != OK)
+    if (rows->has_orphans && orphans_cancel(workers->options.pool, deadline, &error) != OK)
         log_error(LOG_WARN, "process", "what ended processes have sent is not canceled yet", &error);
     return OK;
 }

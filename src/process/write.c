@@ -253,13 +253,13 @@ ErrorCode process_json_check(const char *name, const char *json, Error *reterr)
 static ErrorCode writes_do(Tx *tx, const char *sql, ProcessWrite **writes, int count, const char **ret_wake,
                            Error *reterr)
 {
-    DbArg list[COUNT(members)];
-    void *rows;
-    int   row_count;
+    DbArg    list[COUNT(members)];
+    Written *rows;
+    int      row_count;
 
     TRY(db_many(tx, sql, write_args(tx->arena, writes, count, list), &written_shape, &rows, &row_count, reterr));
     TRY(verdicts_take(rows, row_count, writes, count, reterr));
-    *ret_wake = ((const Written *)rows)->wake;
+    *ret_wake = rows->wake;
     return OK;
 }
 
@@ -289,13 +289,13 @@ static ErrorCode writer_run(void *context, void **items, int count, Deadline dea
     scoped(arena_free) Arena *arena  = arena_new((CALL_BYTES_MAX + ITEM_BYTES_MAX) * BYTES_FACTOR);
     TxOptions options = {.name = "process", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
     DbArg     list[COUNT(members)];
-    void     *rows;
+    Written  *rows;
     int       row_count;
 
     TRY(db_call_many(writer->pool, &options, sql_process_write, write_args(arena, (ProcessWrite **)items, count, list),
                      &written_shape, &rows, &row_count, reterr));
     TRY(verdicts_take(rows, row_count, (ProcessWrite **)items, count, reterr));
-    waker_notify_names(writer->waker, ((const Written *)rows)->wake);
+    waker_notify_names(writer->waker, rows->wake);
     return OK;
 }
 

@@ -16,11 +16,8 @@ DB_SHAPE(point, BoardPoint, POINT_COLUMNS);
 ErrorCode board_read(Tx *tx, int64_t group_id, int64_t offset, int limit, BoardRow **ret_list, int *ret_count,
                      Error *reterr)
 {
-    void *rows;
-
-    TRY(db_many(tx, sql_rating_board, DB_ARGS(db_i64(group_id), db_i64(offset), db_i32(limit)), &board_row_shape, &rows,
-                ret_count, reterr));
-    *ret_list = rows;
+    TRY(db_many(tx, sql_rating_board, DB_ARGS(db_i64(group_id), db_i64(offset), db_i32(limit)), &board_row_shape,
+                ret_list, ret_count, reterr));
     for (int i = 0; i < *ret_count; i++) {
         BoardRow *row = *ret_list + i;
 
@@ -41,15 +38,15 @@ ErrorCode board_places(Tx *tx, const int64_t *groups, const int64_t *players, in
     X(T, I32, ord)          \
     X(T, I64, place)
     DB_SHAPE(place, Place, PLACE_COLUMNS);
-    void *rows;
-    int   found;
+    Place *rows;
+    int    found;
 
     TRY(db_many(tx, sql_rating_places, DB_ARGS(db_i64s(tx->arena, groups, count), db_i64s(tx->arena, players, count)),
                 &place_shape, &rows, &found, reterr));
     for (int i = 0; i < count; i++)
         ret_places[i] = 0;
     for (int i = 0; i < found; i++)
-        ret_places[((const Place *)rows)[i].ord - 1] = ((const Place *)rows)[i].place;
+        ret_places[rows[i].ord - 1] = rows[i].place;
     return OK;
 }
 
@@ -66,25 +63,17 @@ ErrorCode board_stats(Tx *tx, int64_t group_id, int64_t player_id, PlayerStats *
 ErrorCode board_matches(Tx *tx, int64_t group_id, int64_t before, int limit, bool with_undone, GroupMatch **ret_list,
                         int *ret_count, Error *reterr)
 {
-    void *rows;
-
-    TRY(db_many(tx, sql_rating_matches,
-                DB_ARGS(db_i64(group_id), before ? db_i64(before) : db_null(), db_i32(limit), db_bool(with_undone)),
-                &group_match_shape, &rows, ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return db_many(tx, sql_rating_matches,
+                   DB_ARGS(db_i64(group_id), before ? db_i64(before) : db_null(), db_i32(limit), db_bool(with_undone)),
+                   &group_match_shape, ret_list, ret_count, reterr);
 }
 
 ErrorCode board_player(Tx *tx, int64_t group_id, int64_t player_id, int64_t before, int limit, PlayerMatch **ret_list,
                        int *ret_count, Error *reterr)
 {
-    void *rows;
-
-    TRY(db_many(tx, sql_rating_player_history,
-                DB_ARGS(db_i64(group_id), db_i64(player_id), before ? db_i64(before) : db_null(), db_i32(limit)),
-                &player_match_shape, &rows, ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return db_many(tx, sql_rating_player_history,
+                   DB_ARGS(db_i64(group_id), db_i64(player_id), before ? db_i64(before) : db_null(), db_i32(limit)),
+                   &player_match_shape, ret_list, ret_count, reterr);
 }
 
 ErrorCode board_head_to_head(Tx *tx, int64_t group_id, int64_t player_a, int64_t player_b, HeadToHead *ret_head,
@@ -97,13 +86,9 @@ ErrorCode board_head_to_head(Tx *tx, int64_t group_id, int64_t player_a, int64_t
 ErrorCode board_points(Tx *tx, int64_t group_id, const int64_t *players, int count, int limit, BoardPoint **ret_list,
                        int *ret_count, Error *reterr)
 {
-    void *rows;
-
-    TRY(db_many(tx, sql_rating_chart_points,
-                DB_ARGS(db_i64(group_id), db_i64s(tx->arena, players, count), db_i32(limit)), &point_shape, &rows,
-                ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return db_many(tx, sql_rating_chart_points,
+                   DB_ARGS(db_i64(group_id), db_i64s(tx->arena, players, count), db_i32(limit)), &point_shape, ret_list,
+                   ret_count, reterr);
 }
 
 /* ---- JSON ---- */

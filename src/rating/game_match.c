@@ -231,14 +231,12 @@ DB_SHAPE(question, QuestionRow, QUESTION_COLUMNS);
 static ErrorCode question_take(Turn *turn, const char *data, const QuestionRow **ret_question, Error *reterr)
 {
     const QuestionRow *question;
-    void              *rows;
     int                count;
 
     *ret_question = NULL;
     TRY(db_many(turn->tx, sql_rating_question_take,
                 DB_ARGS(db_i64(turn->group.id), db_i64(match_number(data)), db_i64(turn->from_id)), &question_shape,
-                &rows, &count, reterr));
-    question = rows;
+                &question, &count, reterr));
     if (count == 0)
         turn_say(turn, PHRASE_QUESTION_GONE, NULL);
     else if (!question->is_allowed)

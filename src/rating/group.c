@@ -59,13 +59,11 @@ DB_SHAPE(time, TimeRow, TIME_COLUMNS);
 
 ErrorCode group_times(Tx *tx, int64_t group_id, int64_t *times, int count, Error *reterr)
 {
-    void          *rows;
     const TimeRow *list;
     int            found;
 
     TRY(db_many(tx, sql_rating_group_times, DB_ARGS(db_i64(group_id), db_i64s(tx->arena, times, count)), &time_shape,
-                &rows, &found, reterr));
-    list = rows;
+                &list, &found, reterr));
     for (int i = 0; i < found && i < count; i++)
         times[i] = list[i].at;
     return OK;

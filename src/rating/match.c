@@ -113,7 +113,7 @@ static ErrorCode read_all(Tx *tx, Registration *list, int count, Error *reterr)
     const char **keys   = arena_array(arena, const char *, count);
     const char **dates  = arena_array(arena, const char *, count);
     int32_t     *scores[2];
-    void        *rows;
+    ReadRow     *rows;
     int          found;
 
     for (int side = 0; side < 2; side++) {
@@ -135,7 +135,7 @@ static ErrorCode read_all(Tx *tx, Registration *list, int count, Error *reterr)
                         db_i32s(arena, scores[1], count), db_texts(arena, dates, count)),
                 &read_shape, &rows, &found, reterr));
     for (int i = 0; i < found; i++) {
-        const ReadRow *row  = (const ReadRow *)rows + i;
+        const ReadRow *row  = &rows[i];
         Registration  *item = &list[row->ord - 1];
 
         item->match_id                                               = row->match_id;
@@ -179,7 +179,7 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
     int64_t     *dates   = arena_array(arena, int64_t, count);
     int64_t     *players = arena_array(arena, int64_t, 2 * count), *versions = arena_array(arena, int64_t, 2 * count);
     const char **keys = arena_array(arena, const char *, count), **authors = arena_array(arena, const char *, count);
-    void        *rows;
+    WrittenRow  *rows;
     int          found;
 
     for (int i = 0; i < count; i++) {
@@ -205,7 +205,7 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
                         db_i64s(arena, dates, count)),
                 &written_shape, &rows, &found, reterr));
     for (int i = 0; i < found; i++) {
-        const WrittenRow *row = (const WrittenRow *)rows + i;
+        const WrittenRow *row = &rows[i];
 
         list[row->ord - 1].try->done.id = row->id;
     }

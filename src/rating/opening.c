@@ -130,11 +130,11 @@ static AskedArgs asked_args(Arena *arena, const OpeningAsk *const *asks, int cou
 
 ErrorCode openings_run(Tx *tx, const OpeningAsk *const *asks, int count, Opening **ret_openings, Error *reterr)
 {
-    TurnArgs  turns = turn_args(tx->arena, asks, count);
-    SeenArgs  seen  = seen_args(tx->arena, asks, count);
-    AskedArgs asked = asked_args(tx->arena, asks, count);
-    void     *rows;
-    int       found;
+    TurnArgs    turns = turn_args(tx->arena, asks, count);
+    SeenArgs    seen  = seen_args(tx->arena, asks, count);
+    AskedArgs   asked = asked_args(tx->arena, asks, count);
+    OpeningRow *rows;
+    int         found;
 
     TRY(db_many(tx, sql_rating_turns_open,
                 DB_ARGS(turns.chats, turns.titles, turns.languages, turns.dates, turns.authors, turns.counted,
@@ -145,7 +145,7 @@ ErrorCode openings_run(Tx *tx, const OpeningAsk *const *asks, int count, Opening
     for (int i = 0; i < count; i++)
         *ret_openings[i] = (Opening){.players = arena_array(tx->arena, Player, asked_count(asks[i]) + 1)};
     for (int i = 0; i < found; i++) {
-        const OpeningRow *row = (const OpeningRow *)rows + i;
+        const OpeningRow *row = &rows[i];
 
         row_take(row, asked_count(asks[row->turn - 1]), ret_openings[row->turn - 1]);
     }

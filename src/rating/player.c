@@ -51,15 +51,13 @@ ErrorCode players_seen(Tx *tx, int64_t group_id, int64_t date_s, const PlayerSee
                        Error *reterr)
 {
     PlayersSeenArgs args = players_seen_args(tx->arena, list, count);
-    void           *rows;
     SeenRow        *seen;
     int             found;
 
     TRY(db_many(tx, sql_rating_players_seen,
                 DB_ARGS(db_i64(group_id), db_i64(date_s), args.users, args.names, args.usernames, args.bots,
                         args.presents),
-                &seen_shape, &rows, &found, reterr));
-    seen = rows;
+                &seen_shape, &seen, &found, reterr));
     for (int i = 0; i < found; i++)
         ret_ids[seen[i].ord - 1] = seen[i].player_id;
     return OK;
@@ -67,12 +65,10 @@ ErrorCode players_seen(Tx *tx, int64_t group_id, int64_t date_s, const PlayerSee
 
 static ErrorCode players_read(Tx *tx, const char *sql, DbArgs args, int count, Player *ret_players, Error *reterr)
 {
-    void         *rows;
     const Player *list;
     int           found;
 
-    TRY(db_many(tx, sql, args, &player_shape, &rows, &found, reterr));
-    list = rows;
+    TRY(db_many(tx, sql, args, &player_shape, &list, &found, reterr));
     memset(ret_players, 0, sizeof *ret_players * (size_t)count);
     for (int i = 0; i < found; i++)
         ret_players[list[i].ord - 1] = list[i];
@@ -108,13 +104,11 @@ DB_SHAPE(namesake, NamesakeRow, NAMESAKE_COLUMNS);
 ErrorCode players_namesakes(Tx *tx, const int64_t *groups, const int64_t *users, int count, bool *ret_are,
                             Error *reterr)
 {
-    void              *rows;
     const NamesakeRow *list;
     int                found;
 
     TRY(db_many(tx, sql_rating_namesakes, DB_ARGS(db_i64s(tx->arena, groups, count), db_i64s(tx->arena, users, count)),
-                &namesake_shape, &rows, &found, reterr));
-    list = rows;
+                &namesake_shape, &list, &found, reterr));
     memset(ret_are, 0, sizeof *ret_are * (size_t)count);
     for (int i = 0; i < found; i++)
         ret_are[list[i].ord - 1] = true;

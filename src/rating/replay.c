@@ -15,12 +15,8 @@ DB_SHAPE(replay, ReplayMatch, REPLAY_COLUMNS);
 ErrorCode replay_chunk(Tx *tx, int64_t group_id, int64_t after, int limit, ReplayMatch **ret_list, int *ret_count,
                        Error *reterr)
 {
-    void *rows;
-
-    TRY(db_many(tx, sql_rating_replay_chunk, DB_ARGS(db_i64(group_id), db_i64(after), db_i32(limit)), &replay_shape,
-                &rows, ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return db_many(tx, sql_rating_replay_chunk, DB_ARGS(db_i64(group_id), db_i64(after), db_i32(limit)), &replay_shape,
+                   ret_list, ret_count, reterr);
 }
 
 int64_t replay_player(const ReplayMatch *match, int side)

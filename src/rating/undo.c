@@ -38,13 +38,13 @@ DB_SHAPE(version, VersionRow, VERSION_COLUMNS);
 
 static ErrorCode versions_read(Tx *tx, int64_t group_id, int64_t match_id, ReplayMap *map, Error *reterr)
 {
-    void *rows;
-    int   count;
+    VersionRow *rows;
+    int         count;
 
     TRY(db_many(tx, sql_rating_undo_versions, DB_ARGS(db_i64(group_id), db_i64(match_id)), &version_shape, &rows,
                 &count, reterr));
     for (int i = 0; i < count; i++) {
-        const VersionRow *row    = (const VersionRow *)rows + i;
+        const VersionRow *row    = &rows[i];
         ReplayPlayer     *player = replay_map_add(map, row->player_id);
 
         player->version = row->version;

@@ -113,16 +113,14 @@ static ErrorCode group_check(Tx *tx, void *context, Error *reterr)
     scoped(replay_map_free) ReplayMap *map   = replay_map_new();
     MemberRow                         *members;
     ReplayMatch                       *list;
-    void                              *rows;
     int                                members_count, count;
     int64_t                            after = 0;
     ArenaMark                          mark;
 
     check->group_report = (RatingReport){0};
     TRY(db_run(tx, sql_rating_verify_snapshot, DB_NONE, NULL, reterr));
-    TRY(db_many(tx, sql_rating_verify_members, DB_ARGS(db_i64(check->group.id)), &member_row_shape, &rows,
+    TRY(db_many(tx, sql_rating_verify_members, DB_ARGS(db_i64(check->group.id)), &member_row_shape, &members,
                 &members_count, reterr));
-    members = rows;
     for (int i = 0; i < members_count; i++)
         replay_map_add(map, members[i].player_id)->start_rating = members[i].start_rating;
     mark = arena_mark(tx->arena);
@@ -177,7 +175,7 @@ ErrorCode rating_verify(Pool *pool, const RatingVerifyOptions *options, int64_t 
     *ret_report = (RatingReport){0};
     do {
         scoped(arena_free) Arena *rows = arena_new(ARENA_BYTES_DEFAULT);
-        void                     *list;
+        GroupRow                 *list;
         TxOptions                 reading = {.name      = "rating_verify_groups",
                                              .deadline  = deadline_in_ms(deadline_ms),
                                              .arena     = rows,
@@ -186,7 +184,7 @@ ErrorCode rating_verify(Pool *pool, const RatingVerifyOptions *options, int64_t 
         TRY(db_call_many(pool, &reading, sql_rating_group_list, DB_ARGS(db_i64(after), db_i32(GROUPS_CHUNK)),
                          &group_row_shape, &list, &count, reterr));
         for (int i = 0; i < count; i++) {
-            check->group = ((const GroupRow *)list)[i];
+            check->group = list[i];
             after        = check->group.id;
             if (options->chat_id && check->group.chat_id != options->chat_id)
                 continue;

@@ -41,15 +41,13 @@ ErrorCode entry_list(Pool *pool, Deadline deadline, Arena *arena, const EntryFil
                      int *ret_count, Error *reterr)
 {
     TxOptions options = reading("entry_list", deadline, arena);
-    void     *rows;
 
     TRY(filter_check(filter, reterr));
     TRY(db_call_many(pool, &options, sql_wallet_entries,
                      DB_ARGS(db_text(filter->owner), db_text(filter->asset ? filter->asset : WALLET_ASSET_DEFAULT),
                              db_i32(filter->limit), filter->seen ? db_i64(filter->seen) : db_null(),
                              db_text(filter->kind), db_text(filter->since), db_text(filter->until)),
-                     &entry_shape, &rows, ret_count, reterr));
-    *ret_list = rows;
+                     &entry_shape, ret_list, ret_count, reterr));
     if (*ret_count == 0)
         return wallet_must_exist(pool, deadline, arena, filter->owner, filter->asset, reterr);
     return OK;
@@ -215,14 +213,12 @@ ErrorCode statement_page(Pool *pool, Deadline deadline, Arena *arena, const Entr
                          int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "statement_page", .deadline = deadline, .arena = arena, .read_only = true};
-    void     *rows;
 
     TRY(db_call_many(pool, &options, sql_wallet_statement,
                      DB_ARGS(db_text(filter->owner), db_text(filter->asset ? filter->asset : WALLET_ASSET_DEFAULT),
                              db_text(filter->since), db_text(filter->until),
                              filter->seen ? db_i64(filter->seen) : db_null(), db_i32(filter->limit)),
-                     &entry_shape, &rows, ret_count, reterr));
-    *ret_list = rows;
+                     &entry_shape, ret_list, ret_count, reterr));
     if (*ret_count == 0)
         return wallet_must_exist(pool, deadline, arena, filter->owner, filter->asset, reterr);
     return OK;

@@ -211,7 +211,7 @@ static DbArgs post_args(Arena *arena, WalletItem *const *items, int count, Walle
 
 /* One transfer has a statement without arrays; see sql/wallet/post_transfer.sql. */
 static ErrorCode call_transfer(Pool *pool, const TxOptions *options, const WalletItem *item, WalletLock lock,
-                               void **ret_rows, int *ret_count, Error *reterr)
+                               void *ret_rows, int *ret_count, Error *reterr)
 {
     return db_call_many(pool, options, sql_wallet_post_transfer,
                         DB_ARGS(db_uuid(item->txn_id), db_text(item->owner), db_i64(item->amount), db_text(item->other),
@@ -428,7 +428,6 @@ ErrorCode wallet_locked(Pool *pool, Deadline deadline, Arena *arena, WalletItem 
     TxOptions    options = {.name = "wallet_locked", .deadline = deadline, .arena = arena};
     const char **owners  = arena_array(arena, const char *, 2 * (size_t)count);
     int          named   = 0;
-    void        *rows;
 
     for (int i = 0; i < count; i++) {
         if (items[i]->owner)
@@ -436,8 +435,6 @@ ErrorCode wallet_locked(Pool *pool, Deadline deadline, Arena *arena, WalletItem 
         if (items[i]->other)
             owners[named++] = items[i]->other;
     }
-    TRY(db_call_many(pool, &options, sql_wallet_locked, DB_ARGS(db_texts(arena, owners, named)), &db_text_shape, &rows,
-                     ret_count, reterr));
-    *ret_owners = rows;
-    return OK;
+    return db_call_many(pool, &options, sql_wallet_locked, DB_ARGS(db_texts(arena, owners, named)), &db_text_shape,
+                        ret_owners, ret_count, reterr);
 }

@@ -211,25 +211,19 @@ ErrorCode wallet_get(Pool *pool, Deadline deadline, Arena *arena, const char *co
                      int count, Wallet **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions options = reading("wallet_look", deadline, arena);
-    void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_wallet_get,
-                     DB_ARGS(db_texts(arena, owners, count), assets ? db_texts(arena, assets, count) : db_null()),
-                     &wallet_shape, &rows, ret_count, reterr));
-    *ret_list = rows;
-    return OK;
+    return db_call_many(pool, &options, sql_wallet_get,
+                        DB_ARGS(db_texts(arena, owners, count), assets ? db_texts(arena, assets, count) : db_null()),
+                        &wallet_shape, ret_list, ret_count, reterr);
 }
 
 ErrorCode wallet_list(Pool *pool, Deadline deadline, Arena *arena, const char *owner, Wallet **ret_list, int *ret_count,
                       Error *reterr)
 {
     TxOptions options = reading("wallet_look_all", deadline, arena);
-    void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_wallet_list, DB_ARGS(db_text(owner)), &wallet_shape, &rows, ret_count,
-                     reterr));
-    *ret_list = rows;
-    return OK;
+    return db_call_many(pool, &options, sql_wallet_list, DB_ARGS(db_text(owner)), &wallet_shape, ret_list, ret_count,
+                        reterr);
 }
 
 bool wallet_has_floor(const char *owner)
