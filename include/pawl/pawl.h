@@ -61,8 +61,9 @@ const char *pawl_version(void);
 
 /* A pool for one database, opened on first use. error may be NULL everywhere. */
 PawlStatus pawl_open(const char *database_url, Pawl **ret_pawl, PawlError *error);
-/* Waits for calls in progress on other threads, which end at their timeouts at the latest. NULL is allowed. In a function that pawl called
- * it does nothing. */
+/* Waits for calls in progress on other threads, which end at their timeouts at the latest, and for workers that run. A call whose function of
+ * yours has not returned 1 s after the timeout is not waited for: what it uses is freed when the function returns. NULL is allowed. In a function
+ * that pawl called it does nothing. */
 void pawl_close(Pawl *pawl);
 /* Does the database answer within this time? */
 PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error);

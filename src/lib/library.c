@@ -13,6 +13,7 @@
 #include "sql.h"
 
 #define PARAMETERS_MAX 65535 /* of the protocol */
+#define CLOSE_GRACE_MS 1000
 
 static PawlStatus status_of(ErrorCode code)
 {
@@ -151,17 +152,57 @@ Pawl *library_enter(Pawl *pawl, int timeout_ms, Error *reterr)
     }
 
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pawl->mutex);
+    Mono                        end  = mono_plus_ms(clock_mono(), timeout_ms ? timeout_ms : LIBRARY_TIMEOUT_MS);
 
     pawl->calls++;
+    if (mono_before(pawl->ends_at, end))
+        pawl->ends_at = end;
     return pawl;
+}
+
+static void pawl_free(Pawl *pawl)
+{
+    ledger_free(pawl->ledger);
+    waker_free(pawl->waker);
+    sender_free(pawl->sender);
+    pool_free(pawl->pool);
+    cond_done(&pawl->left);
+    mutex_done(&pawl->mutex);
+    free(pawl->url);
+    free(pawl);
 }
 
 void library_leave(Pawl *pawl)
 {
+    bool is_last;
+
+    mutex_lock(&pawl->mutex);
+    pawl->calls--;
+    is_last = pawl->is_closing && pawl->calls == 0;
+    cond_signal(&pawl->left);
+    mutex_unlock(&pawl->mutex);
+    if (is_last)
+        pawl_free(pawl);
+}
+
+void library_runs_add(Pawl *pawl, int count)
+{
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pawl->mutex);
 
-    pawl->calls--;
+    pawl->runs += count;
     cond_signal(&pawl->left);
+}
+
+/* Calls end at their timeouts, but for functions of the caller that do not return. Those keep what they use. false: there are some. */
+static bool calls_end(Pawl *pawl)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pawl->mutex);
+    Deadline                    last = {mono_plus_ms(pawl->ends_at, CLOSE_GRACE_MS)};
+
+    while (pawl->calls > 0 && cond_wait(&pawl->left, &pawl->mutex, pawl->runs > 0 ? deadline_never() : last))
+        ;
+    pawl->is_closing = pawl->calls > 0;
+    return !pawl->is_closing;
 }
 
 /* In a child of fork() it stays as it is: the threads to be joined and the sessions to be ended are the parent's. In a function that pawl
@@ -172,18 +213,8 @@ void pawl_close(Pawl *pawl)
 
     if (!pawl || library_check(pawl, &why) != OK || is_outside(pawl))
         return;
-    mutex_lock(&pawl->mutex);
-    while (pawl->calls > 0)
-        cond_wait(&pawl->left, &pawl->mutex, deadline_never());
-    mutex_unlock(&pawl->mutex);
-    ledger_free(pawl->ledger);
-    waker_free(pawl->waker);
-    sender_free(pawl->sender);
-    pool_free(pawl->pool);
-    cond_done(&pawl->left);
-    mutex_done(&pawl->mutex);
-    free(pawl->url);
-    free(pawl);
+    if (calls_end(pawl))
+        pawl_free(pawl);
 }
 
 PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error)

@@ -33,9 +33,12 @@ struct Pawl {
     Waker  *waker;
     Ledger *ledger;
 
-    Mutex mutex; /* guards calls */
+    Mutex mutex; /* guards the rest */
     Cond  left;
-    int   calls; /* under way */
+    int   calls;      /* under way */
+    int   runs;       /* of workers, which are calls without a timeout */
+    Mono  ends_at;    /* the latest timeout of a call */
+    bool  is_closing; /* pawl_close() has returned: the last call frees it */
 };
 
 struct PawlTx {
@@ -61,10 +64,12 @@ struct Outside {
 void library_go_out(const Pawl *pawl, Outside *ret_outside);
 void library_came_back(const Outside *outside);
 
-/* scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);  pawl_close() waits for the end of the block. NULL: see
- * library_check(), or the time is negative. */
+/* scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);  the Pawl exists until the end of the block, for which pawl_close()
+ * waits as long as a call with this timeout may take. NULL: see library_check(), or the time is negative. */
 Pawl *library_enter(Pawl *pawl, int timeout_ms, Error *reterr);
 void  library_leave(Pawl *pawl);
+/* A worker begins to run (1) or has ended (-1), in a call. */
+void library_runs_add(Pawl *pawl, int count);
 SCOPED(Pawl, library_leave)
 
 /* ---- sending ---- */

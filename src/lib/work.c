@@ -354,8 +354,13 @@ PawlStatus pawl_worker_run(PawlWorker *worker, PawlError *error)
 {
     Error                       why    = {0};
     scoped(library_leave) Pawl *inside = worker ? library_enter(worker->pawl, /* timeout_ms= */ 0, &why) : NULL;
-    ErrorCode                   code   = inside ? run_once(worker, &why) : why.code;
+    ErrorCode                   code   = why.code;
 
+    if (inside) {
+        library_runs_add(inside, 1);
+        code = run_once(worker, &why);
+        library_runs_add(inside, -1);
+    }
     if (!worker)
         code = fail(&why, ERR_USAGE, "worker must be what pawl_worker_open() has returned, got NULL");
     /* The server said no before the worker had ever worked: it is the program's settings that are wrong. */

@@ -5,6 +5,7 @@
  */
 #include <pawl/pawl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,6 +217,46 @@ static void scenario_close(void)
     pawl_worker_close(worker);
 }
 
+/* ---- closing while a function does not return ---- */
+
+static sem_t begun, go;
+
+static PawlStatus stuck_body(PawlTx *tx, void *context)
+{
+    PawlStatus status;
+
+    (void)context;
+    sem_post(&begun);
+    sem_wait(&go);
+    status = pawl_query(tx, "select 1", 0, NULL, NULL);
+    printf("query: %d\n", (int)status);
+    return status;
+}
+
+static void *stuck_main(void *context)
+{
+    PawlError mine;
+
+    printf("stuck: %d\n", (int)pawl_transaction(pawl, context, stuck_body, NULL, &mine));
+    return NULL;
+}
+
+static void scenario_stuck(void)
+{
+    PawlTransaction options = {.timeout_ms = 300};
+    pthread_t       thread;
+
+    sem_init(&begun, 0, 0);
+    sem_init(&go, 0, 0);
+    pthread_create(&thread, NULL, stuck_main, &options);
+    sem_wait(&begun);
+    pawl_close(pawl);
+    printf("closed\n");
+    sem_post(&go);
+    pthread_join(thread, NULL);
+    pawl = NULL;
+}
+
 /* ---- workers ---- */
 
 static void scenario_options(void)
@@ -264,6 +305,7 @@ static const struct {
     {"times",      scenario_times     },
     {"statements", scenario_statements},
     {"close",      scenario_close     },
+    {"stuck",      scenario_stuck     },
     {"options",    scenario_options   },
     {"work",       scenario_work      }
 };

@@ -11,7 +11,7 @@ from pawl_test import TIMEOUT_S, Database, Pawl, Process, Proxy, main, setting, 
 
 EDGE = os.path.join(setting("PAWL_BUILD"), "test/integration/library_edge")
 STOP_S = 4.0  # what a stop may take at most in one of three tries; a silent server held it up for 8 s and more
-REFUSED, FAILED = 1, 6
+REFUSED, TRY_AGAIN, FAILED = 1, 3, 6
 
 
 def edge(db, scenario):
@@ -79,6 +79,13 @@ def only_changed_rows_are_counted_and_only_one_statement_is_run():
 def closing_in_a_function_that_pawl_called_does_nothing():
     with Database() as db:
         assert edge(db, "close") == ["body: 0 ", "send: 0 ", "run: 0 ", "completed: 1"]
+
+
+@test
+def closing_does_not_wait_for_a_function_that_does_not_return():
+    """It is closed while the function still has its transaction, whose time is over; the last call frees the rest."""
+    with Database() as db:
+        assert edge(db, "stuck") == ["closed", f"query: {TRY_AGAIN}", f"stuck: {TRY_AGAIN}"]
 
 
 @test
