@@ -224,3 +224,22 @@ TEST(chart_marks_the_start)
     assert_true(rows_of_colour(surface, 111, 0x57b5e8) > rows_of_colour(surface, 600, 0x57b5e8));
     cairo_surface_destroy(surface);
 }
+
+/* All points at one moment: they are at the right end of the axis, which shows the hour before them and no time to come. */
+TEST(chart_of_one_match_ends_with_it)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    ChartPoint                point = {INT64_C(1760000000) * 1000000, 1516};
+    ChartSeries               one   = {.name = "Ann", .points = &point, .count = 1};
+    const void               *png;
+    size_t                    size;
+    Error                     error = {0};
+    cairo_surface_t          *surface;
+
+    assert_ok(chart_draw("Chess", LANGUAGE_EN, &one, 1, arena, &png, &size, &error));
+    surface = cairo_image_surface_create_from_png_stream(bytes_read, &(Bytes){png, size});
+    assert_int_equal(CAIRO_STATUS_SUCCESS, cairo_surface_status(surface));
+    assert_true(rows_of_colour(surface, CHART_WIDTH - 236, 0x57b5e8) > 3);
+    assert_int_equal(rows_of_colour(surface, (92 + CHART_WIDTH - 236) / 2, 0x57b5e8), 0);
+    cairo_surface_destroy(surface);
+}
