@@ -11,6 +11,7 @@
 #include "bus/send.h"
 #include "bus/waker.h"
 #include "cli/command.h"
+#include "cli/decision.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 
@@ -46,6 +47,7 @@ static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
                            .correlation_id = call_flag(call, "--correlation-id"),
                            .batch_id       = batch,
                            .order_key      = call_flag(call, "--order-key"),
+                           .actor          = call_operator(call),
                            .is_keyed       = call_flag(call, "--key") != NULL};
     return send_turn_take(call, ret_item, reterr);
 }

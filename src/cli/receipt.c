@@ -8,6 +8,8 @@
 #include "base/reader.h"
 #include "cli/print.h"
 #include "cli/timeline.h"
+#include "wallet/kind.h"
+#include "wallet/wallet.h"
 
 typedef struct {
     const char *owner, *asset;
@@ -107,6 +109,17 @@ static void legs_print(const Receipt *receipt, Arena *arena)
     table_print(&table, "");
 }
 
+/* As the operation itself was answered: see posting_print(). */
+static void parties_print(const Receipt *receipt)
+{
+    bool is_received = strcmp(receipt->kind, wallet_kind_names[WALLET_TOPUP]) == 0 ||
+                       strcmp(receipt->kind, wallet_kind_names[WALLET_REFUND]) == 0;
+
+    line(strcmp(receipt->kind, wallet_kind_names[WALLET_TRANSFER]) == 0 ? "from" : "owner", receipt->owner);
+    if (receipt->other && strcmp(receipt->other, WALLET_SYSTEM) != 0)
+        line(is_received ? "from" : "to", receipt->other);
+}
+
 ErrorCode receipt_print(const char *json, Arena *arena, Error *reterr)
 {
     Receipt receipt;
@@ -116,8 +129,7 @@ ErrorCode receipt_print(const char *json, Arena *arena, Error *reterr)
     line("reason", receipt.reason);
     line("txn_id", receipt.txn_id);
     line("ref", receipt.ref);
-    line("owner", receipt.owner);
-    line("other", receipt.other);
+    parties_print(&receipt);
     if (receipt.amount)
         printf("%-10s %" PRId64 " %s\n", "amount", receipt.amount, receipt.asset);
     if (receipt.refunded)

@@ -2,6 +2,7 @@
 """bus - commands from the command line: sent, worked on, looked at, decided about, forgotten."""
 import json
 import os
+import pwd
 import pty
 import re
 import subprocess
@@ -44,6 +45,7 @@ def send_keeps_every_flag():
                   "attempts": 0}
         assert {key: command[key] for key in wanted} == wanted, command
         assert command["due_at"] and events(command) == ["SENT"], command
+        assert command["audit"][0]["actor"] == pwd.getpwuid(os.getuid()).pw_name, "the sender is who ran the command"
         assert db.value(f"select round(extract(epoch from d.due - c.created_at)) from pawl.delayed d "
                         f"join pawl.command c using (id) where c.command_id = '{given}'") == "7200"
         plain = show(pawl, send(pawl, "shop", "charge"))

@@ -3,7 +3,7 @@
 
 A fenced block of type console is run: lines that begin with "$ " are commands, "> " continues one, the rest is output. Ids, tokens
 and times may differ, runs of spaces count as one, and "..." stands for any text in a line or, alone, for any lines. Each document runs
-by itself, in one shell against a new database with TOKEN set, and all of them run one after another against one database, in the
+by itself, in one shell against a new database with URL and TOKEN set, and all of them run one after another against one database, in the
 order in which README.md lists them.
 """
 import os
@@ -67,7 +67,7 @@ def run(pawl, server, folder, found):
     for number, (command, _) in enumerate(found):
         command = command.replace("127.0.0.1:8080", address).replace("/var/lib/pawl", pawl.home).replace("~/.pawl", pawl.home)
         script.append(f"printf '\\n\\036{number}\\n'\n{{ {command}\n}} 2>&1")
-    env = {**pawl.env, "TOKEN": Pawl.TOKEN,
+    env = {**pawl.env, "TOKEN": Pawl.TOKEN, "URL": f"http://{address}",
            "PATH": os.pathsep.join((setting("PAWL_BUILD"), setting("PAWL_TEST_BIN"), pawl.env["PATH"]))}
     done = subprocess.run(["bash", "-c", "\n".join(script)], cwd=folder, env=env, capture_output=True, text=True, timeout=600)
     said = {}

@@ -347,11 +347,14 @@ def one_transaction_is_shown_with_its_legs():
         move = wallet(pawl, "transfer", "ann", "bob", "300", "--metadata", '{"order": 7}')
         refund = wallet(pawl, "refund", move["txn_id"], "--amount", "100")
         shown = words(pawl, "show", move["txn_id"])
-        for line in ("transfer +posted, 20", "owner +ann", "other +bob", "amount +300 CREDIT", "refunded +100 CREDIT",
+        for line in ("transfer +posted, 20", "from +ann", "to +bob", "amount +300 CREDIT", "refunded +100 CREDIT",
                      'metadata +{"order": 7}', "owner +amount +asset +balance +held +version", "ann +-300 +CREDIT +700 +0 +2",
                      "bob +300 +CREDIT +300 +0 +1"):
             assert re.search(rf"^{line}", shown, re.M), (line, shown)
-        assert re.search(rf"^ref +{move['txn_id']}$", words(pawl, "show", refund["txn_id"]), re.M)
+        shown = words(pawl, "show", refund["txn_id"])
+        assert re.search(rf"^ref +{move['txn_id']}\nowner +ann\nfrom +bob\namount +100 CREDIT$", shown, re.M), shown
+        assert re.search(r"^owner +ann\namount +1000 CREDIT$", words(pawl, "show", wallet(pawl, "topup", "ann", "1000")["txn_id"]), re.M)
+        wallet(pawl, "spend", "ann", "1000")
         key = new_id()
         no(pawl, "spend", "bob", "900", "--txn-id", key, words=["200"])
         assert re.search(r"^spend +refused, .*\nreason .*200", words(pawl, "show", key))
