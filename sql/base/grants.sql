@@ -71,6 +71,7 @@ as $$
     ('pawl.command_ids',        'reader'),
     ('pawl.pending_ids',        'reader'),
     ('pawl.pending_sources',    'reader'),
+    ('pawl.queued_since',       'reader'),
     ('pawl.ready_heads',        'reader'),
     ('pawl.command_list',       'reader'),
     ('pawl.command_page',       'reader'),

@@ -83,6 +83,25 @@ begin
 end
 $$;
 
+-- Since when a command has been queued at this position. One that was never delayed or claimed is queued since it was sent. Of others the time follows from
+-- the first command that was sent after their position was allocated, so they may have been queued for longer; if there is none, from their last retry.
+create or replace function pawl.queued_since (p_id bigint, p_pos bigint)
+  returns timestamptz
+  language plpgsql stable set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+begin
+  if p_pos = p_id then
+    return (select c.created_at from pawl.command c where c.id = p_id);
+  end if;
+  return coalesce(
+    (select c.created_at from pawl.command c where c.id > p_pos order by c.id limit 1),
+    (select e.at + coalesce((e.details ->> 'delay_ms')::bigint, 0) * interval '1 ms'
+     from pawl.event e where e.id = p_id and e.event = 'RETRY_SCHEDULED' order by e.at desc limit 1),
+    pawl.now());
+end
+$$;
+
 -- The first row of pawl.ready of each domain and priority from p_first to p_last, which are domains.
 -- Plan: one step per domain and priority that has work, by index.
 create or replace function pawl.ready_heads (p_first integer default -2147483648, p_last integer default 2147483647)

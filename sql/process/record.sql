@@ -90,18 +90,23 @@ begin
 end
 $$;
 
--- The same for people: {"approval": 2, "reply of ship[2]": 1}.
+-- The same for people: {"approval": 2, "reply of ship[2]": 1}; of a wait that one of several names ends: {"any of: approved, rejected": 1}.
 create or replace function pawl.waits_shown (p_waits jsonb)
   returns jsonb
   language plpgsql stable
 as $$
 begin
   return (
-    select jsonb_object_agg(w.name, w.count)
+    select jsonb_object_agg(s.name, s.count)
     from (
-      select case w.kind when 'any' then '*' when 'signal' then w.name else 'reply of ' || pawl.record_text(w.name, w.item, w.undo, p_aside => w.aside) end as name,
-             min(w.count) as count
-      from pawl.waits_read(p_waits) w group by 1) w);
+      select n.name, min(n.count) as count
+      from (
+        select case when count(*) > 1 then 'any of: ' else '' end || string_agg(case w.kind
+                 when 'any' then '*' when 'signal' then w.name else 'reply of ' || pawl.record_text(w.name, w.item, w.undo, p_aside => w.aside) end, ', ' order by w.name)
+                 as name, min(w.count) as count
+        from pawl.waits_read(p_waits) with ordinality w (kind, name, item, undo, aside, count, to_step, to_item, ord)
+        group by w.to_step, w.to_item, case when w.to_step is null then w.ord end) n -- the names of one wait together
+      group by n.name) s);
 end
 $$;
 

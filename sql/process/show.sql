@@ -208,6 +208,35 @@ begin
 end
 $$;
 
+-- Why a process that is queued is not taken, as a sentence; null: it was queued just now, or workers have others of its domain. What asks for work and finds
+-- none leaves no trace, so this is what can be known.
+create or replace function pawl.process_queued_note (p_id bigint, p_domain text)
+  returns text
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+declare
+  c_usual constant interval := interval '10 s'; -- workers poll more often
+  v_is_code boolean := (select p.definition_id is null from pawl.process p where p.id = p_id);
+  v_domain_id integer;
+  v_since timestamptz;
+begin
+  select c.domain_id, pawl.queued_since(r.id, r.pos) into v_domain_id, v_since
+  from pawl.command c
+  cross join lateral (
+    select r.id, r.pos from pawl.ready r where r.domain_id = c.domain_id and r.priority = c.priority and r.pos = c.id
+    union all
+    select r.id, r.pos from pawl.ready r where r.id = c.id and r.pos <> r.id) r
+  where c.id = p_id;
+  if (v_since < pawl.now() - c_usual) is not true or exists (
+       select from pawl.lease l where l.domain_id = v_domain_id and l.until > pawl.now()) then
+    return null;
+  end if;
+  return format('it has been queued for %s s, and no worker has a process of domain "%s": does %s run?', extract(epoch from pawl.now() - v_since)::bigint,
+                p_domain, case when v_is_code then 'its program' else 'a pod with the role worker' end);
+end
+$$;
+
 -- One process as JSON, with its steps, responses and what it waits for; null: unknown. Of results and of payloads the newest 4 MiB are
 -- shown in full.
 create or replace function pawl.process_show (p_process_id uuid, p_domain text default null)
@@ -225,8 +254,9 @@ as $$
     'condition', case when w.id is not null and p.waits @> '[{"kind": "any"}]' then
       (select f.until from pawl.process_definition_step f where f.definition_id = p.definition_id and f.name = p.step) end,
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
-    'worker', l.worker, 'worker_note', case when p.definition_id is null and pawl.process_status(p.id) = 'PENDING' then
-      pawl.process_type_note(substr(n.name, 9), c.type) end,
+    'worker', l.worker, 'lease_until', pawl.iso(l.until),
+    'worker_note', case when pawl.process_status(p.id) = 'PENDING' then coalesce(
+      case when p.definition_id is null then pawl.process_type_note(substr(n.name, 9), c.type) end, pawl.process_queued_note(p.id, substr(n.name, 9))) end,
     'progress', pawl.progress_get(p.id),
     'sent', coalesce((
       select jsonb_agg(jsonb_build_object('id', s.command_id, 'kind', case when s.name like 'process:%' then 'process' else 'command' end,

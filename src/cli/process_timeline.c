@@ -110,7 +110,7 @@ static const FieldTable aside_table = {"details", aside_fields, COUNT(aside_fiel
 typedef struct {
     const char *process_id, *domain, *type, *status, *state, *step, *created_at, *ended_at, *result, *error, *deadline,
         *on_deadline;
-    const char *waits_for, *condition, *continues_at, *worker, *worker_note, *progress;
+    const char *waits_for, *condition, *continues_at, *worker, *lease_until, *worker_note, *progress;
     int64_t     version, state_version, life;
     ReaderArray sent, steps, responses, audit;
 } ProcessDetail;
@@ -143,6 +143,7 @@ static const Field detail_fields[] = {
     TEXT_AT(condition),
     TEXT_AT(continues_at),
     TEXT_AT(worker),
+    TEXT_AT(lease_until),
     TEXT_AT(worker_note),
     JSON_AT(progress),
     {"sent", FIELD_ROWS, offsetof(ProcessDetail, sent), .rows = &sent_table},
@@ -374,6 +375,7 @@ static ErrorCode head_print(const ProcessDetail *detail, Arena *arena, Error *re
     waits_print(detail, arena);
     print_line("until", moment_short(arena, detail->continues_at));
     print_line("worker", detail->worker);
+    print_line("leased until", moment_short(arena, detail->lease_until));
     TRY(progress_print(detail->progress, arena, reterr));
     print_line("started", moment_short(arena, detail->created_at));
     print_line("deadline", detail->deadline ? arena_print(arena, "%s, then %s", moment_short(arena, detail->deadline),

@@ -233,5 +233,53 @@ def times_in_one_output_have_one_format():
         assert f"due          {due[:10]} {due[11:23]}Z\n" in pawl.run("command", "show", command).stdout
 
 
+@test
+def one_wait_for_the_first_of_two_names_is_shown_otherwise_than_two_waits():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        def waits(name, responses):
+            return [{"name": name, "wait": responses}]
+        race, _ = run(pawl, {"type": "race", "steps": waits("first", {"any": ["b", "a"]})}, "WAITING_FOR_ASYNC")
+        both, _ = run(pawl, {"type": "both", "steps": [
+            {"name": "all", "parallel": {"x": waits("one", {"response": "a"}), "y": waits("two", {"response": "b"})}}]}, "WAITING_FOR_ASYNC")
+        more, _ = run(pawl, {"type": "more", "steps": [{"name": "all", "parallel": {
+            "x": waits("one", {"any": ["a", "b"]}), "y": waits("two", {"response": "a", "count": 2}), "z": waits("three", {"any": ["a", "c"]})}}]}, "WAITING_FOR_ASYNC")
+        assert [show(pawl, p)["waits_for"] for p in (race, both, more)] == [
+            {"any of: a, b": 1}, {"a": 1, "b": 1}, {"any of: a, b": 1, "a": 2, "any of: a, c": 1}]
+        assert 'waits for    {"any of: a, b": 1}' in pawl.run("process", "show", race).stdout
+
+
+@test
+def a_process_that_no_worker_takes_says_so_and_one_that_runs_says_until_when():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        define(pawl, {"type": "order", "domain": "shop", "steps": [{"name": "w", "wait": {"response": "go"}}]})
+        process = db.value("select pawl.start('order', p_domain => 'shop')")
+        assert show(pawl, process)["worker_note"] is None  # it was started just now
+        db.rows("update pawl.command set created_at = created_at - interval '90 s'")
+        note = show(pawl, process)["worker_note"]
+        assert note.startswith("it has been queued for 9") and note.endswith(
+            's, and no worker has a process of domain "shop": does a pod with the role worker run?'), note
+        assert f"waits for    a worker: {note[:20]}" in pawl.run("process", "show", process).stdout
+        # A process of the same domain in code, which a program takes.
+        code = db.value("select pawl.start('by-hand', p_domain => 'shop')")
+        item, = pawl.http("POST", "/v1/process-domains/shop/claim", body={"types": ["by-hand"], "worker": "me", "lease_s": 300}).json["items"]
+        shown = show(pawl, code)
+        assert (shown["status"], shown["worker"], shown["worker_note"]) == ("IN_PROGRESS", "me", None), shown
+        lease_s = float(db.value(f"select extract(epoch from '{shown['lease_until']}'::timestamptz - started_at) from pawl.lease"))
+        assert 299 < lease_s < 301, (shown, lease_s)
+        assert f"leased until {shown['lease_until'][:10]}" in pawl.run("process", "show", code).stdout
+        # A worker has a process of the domain, so the other one is only queued.
+        assert show(pawl, process)["worker_note"] is None
+        report = {"items": [{"process_id": code, "lease": item["lease"], "record": {"step": "a"}, "release": True}]}
+        assert pawl.http("POST", "/v1/process-domains/shop/report", body=report).json["items"][0]["verdict"] == "written"
+        assert show(pawl, code)["lease_until"] is None and show(pawl, process)["worker_note"]
+        # Its program is not there: what returned is queued since the next command was sent after it.
+        assert show(pawl, code)["worker_note"] is None
+        db.rows("select pawl.send('other', '{x}', array['1']::jsonb[])")
+        db.rows("update pawl.command set created_at = created_at - interval '90 s'")
+        assert show(pawl, code)["worker_note"].endswith("does its program run?"), show(pawl, code)["worker_note"]
+
+
 if __name__ == "__main__":
     main()

@@ -66,6 +66,7 @@ pawl.page_check          reader
 pawl.command_ids         reader
 pawl.pending_ids         reader
 pawl.pending_sources     reader
+pawl.queued_since        reader
 pawl.ready_heads         reader
 pawl.has_work            worker
 pawl.command_list        reader
