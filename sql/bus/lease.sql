@@ -124,9 +124,32 @@ begin
 end
 $$;
 
+-- The verdict of each item, by its position: p_done for those in p_kept, CANCELED for those in p_ended, LOST (another token, or no lease at all),
+-- BUSY (another transaction has the lease locked, such as a pawl.cancel that is not committed yet: it is still the caller's).
+create or replace function pawl.lease_verdicts (p_ids bigint[], p_tokens bigint[], p_kept integer[], p_done text, p_ended integer[])
+  returns table (ord integer, verdict text)
+  language sql stable
+as $$
+  -- By grouping, because row by row a join of two lists takes the square of their length.
+  select v.ord::integer, coalesce(max(v.verdict), 'LOST')
+  from (
+    select k, p_done from unnest(p_kept) k
+    union all
+    select e, 'CANCELED' from unnest(p_ended) e
+    union all
+    select u.ord, 'BUSY' -- the lowest of them, so that an item which has ended is not called so
+    from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+    cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
+    where coalesce(cardinality(p_kept), 0) + coalesce(cardinality(p_ended), 0) < cardinality(p_ids)
+    union all
+    select n, null from generate_series(1, cardinality(p_ids)) n
+  ) v (ord, verdict)
+  group by v.ord
+  order by v.ord
+$$;
+
 -- Keep what is still ours for longer. A command whose cancellation was asked for ends here: verdict CANCELED.
--- Verdicts: EXTENDED, CANCELED, LOST (another token, or no lease at all), BUSY (another transaction has it locked, such as a
--- pawl.cancel that is not committed yet: it is still the caller's, and its extension is noted for pawl.requeue_due).
+-- Verdicts: EXTENDED, CANCELED, LOST, BUSY (its extension is noted for pawl.requeue_due).
 create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer)
   returns table (ord integer, verdict text)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -148,22 +171,6 @@ begin
   if coalesce(cardinality(v_kept), 0) + coalesce(cardinality(v_ended), 0) < cardinality(p_ids) then
     perform pawl.lease_extend_locked(p_ids, p_tokens, array(select unnest(v_kept || v_ended)), v_now, p_lease_ms);
   end if;
-  return query
-    -- By grouping, because row by row a join of two lists takes the square of their length.
-    select v.ord::integer, coalesce(max(v.verdict), 'LOST')
-    from (
-      select k, 'EXTENDED' from unnest(v_kept) k
-      union all
-      select e, 'CANCELED' from unnest(v_ended) e
-      union all
-      select u.ord, 'BUSY' -- the lowest of them, so that what was extended is not called so
-      from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
-      cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
-      where coalesce(cardinality(v_kept), 0) + coalesce(cardinality(v_ended), 0) < cardinality(p_ids)
-      union all
-      select n, null from generate_series(1, cardinality(p_ids)) n
-    ) v (ord, verdict)
-    group by v.ord
-    order by v.ord;
+  return query select v.ord, v.verdict from pawl.lease_verdicts(p_ids, p_tokens, v_kept, 'EXTENDED', v_ended) v;
 end
 $$;

@@ -264,8 +264,8 @@ from pawl.retain($1, make_interval(days => $2), make_interval(days => greatest($
 select case when pawl.retention_ready() then pawl.prune_audit($1, make_interval(days => $2)) else 0 end as value
 
 -- name: release
--- Undo a claim: $1 ids, $2 tokens; how many leases ended
-select pawl.release($1::bigint[], $2::bigint[])::bigint as value
+-- Undo a claim: $1 ids, $2 tokens; a verdict for each, in order
+select r.verdict from pawl.release($1::bigint[], $2::bigint[]) r order by r.ord
 
 -- name: report_progress
 -- The newest reports of handlers; a verdict for each, in order.

@@ -1,22 +1,24 @@
 -- release.sql - undo a claim whose commands were not begun: its response did not reach the worker, or the worker cannot run them.
 
 -- Queue leased commands again as if they had not been claimed: the attempt does not count. One whose cancellation was asked for
--- meanwhile ends here. A lease with another token, or one that another transaction
--- has locked, is left alone. Returns how many leases ended.
+-- meanwhile ends here. A lease with another token, or one that another transaction has locked, is left alone.
+-- Verdicts: RELEASED, CANCELED, LOST and BUSY as of pawl.extend.
 -- Lock order: leases by id, then the allocation lock, as extend and rescue do.
 -- Errors: QU001 arrays of different length, with nulls, or not numbered from 1.
 create or replace function pawl.release (p_ids bigint[], p_tokens bigint[])
-  returns integer
+  returns table (ord integer, verdict text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
+#variable_conflict use_column
 declare
   v_now timestamptz := pawl.now();
   v_held bigint[];
-  v_canceled integer;
+  v_released integer[];
+  v_canceled integer[];
 begin
   perform pawl.lease_check(p_ids, p_tokens);
-  select h.ids, cardinality(h.canceled) into v_held, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;
+  select h.ids, h.ords, h.canceled into v_held, v_released, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;
   if v_held is not null then
     perform pawl.command_allocation_lock();
     with released as (
@@ -34,7 +36,7 @@ begin
              (v_now, l.attempt - 1, 'RETRY_SCHEDULED', null, '{"reason": "released by its worker: the attempt does not count"}')
     ) e (at, attempt, event, actor, details);
   end if;
-  return coalesce(cardinality(v_held), 0) + coalesce(v_canceled, 0);
+  return query select v.ord, v.verdict from pawl.lease_verdicts(p_ids, p_tokens, v_released, 'RELEASED', v_canceled) v;
 end
 $$;
 

@@ -8,6 +8,7 @@
 #include "api/domain.h"
 #include "base/writer.h"
 #include "bus/claim.h"
+#include "bus/lease.h"
 #include "bus/settle.h"
 #include "process/activation_fields.h"
 #include "process/process.h"
@@ -50,7 +51,8 @@ static ErrorCode first_fail(Api *api, Arena *arena, const ClaimedCommand *list, 
 
     settle_each(api->pool, deadline_in_ms(CALL_MS), NULL, &items, 1);
     if (*count > 1)
-        TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + 1, *count - 1, reterr));
+        TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + 1, *count - 1, /* ret_verdicts= */ NULL,
+                          reterr));
     *count = 0;
     return OK;
 }
@@ -76,7 +78,8 @@ static ErrorCode found_fit(Api *api, Arena *arena, ClaimedCommand *list, const L
                                       bytes, HISTORY_BYTES_MAX),
                           count, reterr);
     if (kept < *count)
-        TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + kept, *count - kept, reterr));
+        TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + kept, *count - kept,
+                          /* ret_verdicts= */ NULL, reterr));
     *count = kept;
     return OK;
 }
@@ -98,7 +101,8 @@ static ErrorCode others_release(Api *api, Arena *arena, ClaimedCommand *list, co
     }
     memcpy(list + kept, others, (size_t)other_count * sizeof *list); /* a failure releases them all */
     if (kept > 0 && other_count > 0)
-        TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + kept, other_count, reterr));
+        TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + kept, other_count, /* ret_verdicts= */ NULL,
+                          reterr));
     *count = kept;
     return OK;
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "bus/claim.h"
+#include "bus/lease.h"
 #include "bus/metric.h"
 #include "pg/combiner.h"
 
@@ -128,7 +129,8 @@ static void served_release(Claims *claims, Served *served)
 {
     Error error = {0};
 
-    if (lease_release(claims->pool, deadline_in_ms(CALL_MS), served->arena, served->list, served->count, &error) != OK)
+    if (lease_release(claims->pool, deadline_in_ms(CALL_MS), served->arena, served->list, served->count, NULL,
+                      &error) != OK)
         log_error(LOG_WARN, "claims", "commands that could not be given to a client were not released", &error);
     served->count = 0;
 }
@@ -292,7 +294,7 @@ static void undo_run(Claims *claims)
 
     claims->undo = undo->next;
     mutex_unlock(&claims->mutex);
-    if (lease_release(claims->pool, deadline_in_ms(CALL_MS), undo->arena, undo->list, undo->count, &error) != OK)
+    if (lease_release(claims->pool, deadline_in_ms(CALL_MS), undo->arena, undo->list, undo->count, NULL, &error) != OK)
         log_error(LOG_WARN, "claims", "commands of a client that went away were not released", &error);
     arena_free(undo->arena);
     free(undo);

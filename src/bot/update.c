@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/problem.h"
-#include "bus/claim.h"
+#include "bus/lease.h"
 #include "telegram/metric.h"
 
 #define UPDATE_MS  10000 /* for one try with its retries */

@@ -7,6 +7,7 @@
 #include "bus/claim.h"
 #include "bus/command.h"
 #include "bus/dead_letter.h"
+#include "bus/lease.h"
 #include "bus/policy.h"
 #include "bus/progress.h"
 #include "bus/settle.h"

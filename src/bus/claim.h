@@ -144,15 +144,4 @@ bool claim_cursor_is_behind(const ClaimCursor *cursor);
 /* Move the floors as far as this proves. */
 void claim_cursor_prove(ClaimCursor *cursor, const DecidedPosition *decided_position);
 
-/* ---- undo a claim ---- */
-
-/* Commands that were not begun are queued again, and the attempt does not count. Leases that have ended, or that have
- * another token by now, are left alone, so it may be repeated. Any thread. */
-must_check ErrorCode lease_release(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *list, int count,
-                                   Error *reterr);
-
-/* One of them after delay_ms, because it cannot be done yet. reason: for the audit. *ret_settled: the lease was the caller's. */
-must_check ErrorCode lease_postpone(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *command,
-                                    int64_t delay_ms, const char *reason, bool *ret_settled, Error *reterr);
-
 #endif

@@ -12,6 +12,7 @@
 #ifndef BUS_LEASES_H
 #define BUS_LEASES_H
 
+#include "bus/lease.h"
 #include "bus/progress.h"
 #include "bus/settle.h"
 

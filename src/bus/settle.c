@@ -312,34 +312,3 @@ void settle_each(Pool *pool, Deadline deadline, const Wake *wake, SettleItem **i
         settle_apart(pool, deadline, wake, list, count);
     }
 }
-
-/* ---- heartbeat ---- */
-
-static LeaseVerdict verdict_read(const char *word)
-{
-    static const char *const words[] = {
-        [LEASE_EXTENDED] = "EXTENDED", [LEASE_CANCELED] = "CANCELED", [LEASE_LOST] = "LOST", [LEASE_BUSY] = "BUSY"};
-
-    for (size_t i = 0; i < COUNT(words); i++)
-        if (word && strcmp(words[i], word) == 0)
-            return (LeaseVerdict)i;
-    return LEASE_LOST;
-}
-
-ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, const int64_t *tokens,
-                       int count, int lease_ms, LeaseVerdict *ret_verdicts, Error *reterr)
-{
-    TxOptions options = {
-        .name = "extend", .deadline = deadline, .arena = arena, .keyed = true, .urgent = true, .prepare = true};
-    const char *const *verdicts;
-    int                row_count;
-
-    TRY(db_call_many(pool, &options, sql_bus_extend,
-                     DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count), db_i32(lease_ms)),
-                     &db_text_shape, &verdicts, &row_count, reterr));
-    if (row_count != count)
-        return fail(reterr, ERR_INTERNAL, "%d leases were extended and %d returned", count, row_count);
-    for (int i = 0; i < count; i++)
-        ret_verdicts[i] = verdict_read(verdicts[i]);
-    return OK;
-}

@@ -67,15 +67,4 @@ bool settle_is_canceled(const SettleItem *item);
 /* Into the metrics, once for each item, after its transaction has ended. */
 void settle_count(const SettleItem *item);
 
-/* Heartbeat: keep leases for lease_ms more. Each verdict is one of these. */
-typedef enum {
-    LEASE_EXTENDED,
-    LEASE_CANCELED,
-    LEASE_LOST,
-    LEASE_BUSY, /* still the caller's, and not extended: another transaction has it locked */
-} LeaseVerdict;
-must_check ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids,
-                                  const int64_t *tokens, int count, int lease_ms, LeaseVerdict *ret_verdicts,
-                                  Error *reterr);
-
 #endif

@@ -10,6 +10,7 @@
 #include "base/reader.h"
 #include "base/writer.h"
 #include "bus/claim.h"
+#include "bus/lease.h"
 #include "bus/progress.h"
 #include "bus/settle.h"
 

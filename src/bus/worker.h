@@ -5,9 +5,9 @@
  * thread, from the first outcome on, settles these together; one heartbeat thread extends the leases of what is held, writes the progress of handlers and
  * stops what runs too long.
  *
- *     claimed -> WAITING -> RUNNING -> SETTLING -> done      WAITING -> done  [released at the stop, or its lease was lost]
+ *     claimed -> WAITING -> RUNNING -> SETTLING -> done      WAITING -> SETTLING -> done  [released, or its lease was lost]
  *     RUNNING -> LOCKED  [job->is_locked]                    LOCKED -> WAITING  [the lease can be extended again]
- *                                                            LOCKED -> done  [it is lost or canceled, or the worker stops]
+ *     SETTLING -> LOCKED  [it cannot be released]            LOCKED -> done  [it is lost or canceled, or the worker stops]
  *
  * Invariants
  *   1. At most `concurrency` handlers run at the same time. While handlers are short (100 ms on average) the work of some 20 ms is claimed ahead, at

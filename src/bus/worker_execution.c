@@ -219,22 +219,28 @@ static void running_end(Worker *worker, int64_t us)
     space_note(worker);
 }
 
-/* Another transaction has locked the lease. Keep the command; the heartbeat resumes it when the lock is gone. A worker that stops, or that
- * has many of them, lets the lease expire. */
+bool execution_lock(Worker *worker, Execution *execution)
+{
+    if (worker->stopping || worker->locked == WORKER_CONCURRENCY_MAX)
+        return false;
+    execution->state = EXECUTION_LOCKED;
+    worker->locked++;
+    if (execution->arena)
+        arena_return(worker, take(execution->arena));
+    cond_signal(&worker->changed);
+    cond_signal(&worker->ticked);
+    return true;
+}
+
+/* Its handler could not begin it, because another transaction has locked the lease. */
 static void execution_set_aside(Worker *worker, Execution *execution)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
-    if (worker->stopping || worker->locked == WORKER_CONCURRENCY_MAX) {
-        worker->counts.lost++;
-        execution_drop(worker, execution);
+    if (execution_lock(worker, execution))
         return;
-    }
-    execution->state = EXECUTION_LOCKED;
-    worker->locked++;
-    arena_return(worker, take(execution->arena));
-    cond_signal(&worker->changed);
-    cond_signal(&worker->ticked);
+    worker->counts.lost++;
+    execution_drop(worker, execution);
 }
 
 void execution_resume(Worker *worker, Execution *execution)

@@ -7,6 +7,7 @@
 #define BUS_WORKER_INTERNAL_H
 
 #include "base/sync.h"
+#include "bus/lease.h"
 #include "bus/metric.h"
 #include "bus/requeuer.h"
 #include "bus/waker.h"
@@ -151,6 +152,9 @@ Execution *execution_after(const Worker *worker, const Execution *execution);
 Mono executions_stale_at(const Worker *worker);
 /* Under the mutex: it does not wait any more. */
 void execution_move(Worker *worker, Execution *execution);
+/* Under the mutex. Another transaction has locked the lease: keep the command, as LOCKED, until the heartbeat resumes it. false: the worker stops, or
+ * has many of them, so that the lease expires. */
+bool execution_lock(Worker *worker, Execution *execution);
 /* Under the mutex: one that is LOCKED can go on. */
 void execution_resume(Worker *worker, Execution *execution);
 /* Under the mutex: it is not held any more. */

@@ -1,16 +1,18 @@
 /*
  * worker_release.c - commands that were claimed and not begun go back to the queue without using up an attempt.
  *
- * Until the database has confirmed it they are held like any other: their leases are extended, and no handler takes them.
+ * Until the database has confirmed it for each of them they are held like any other: their leases are extended, and no handler takes them. One whose
+ * lease another transaction has locked is LOCKED; a worker that stops tries to release it until the stop's deadline.
  */
 #include "base/log.h"
 #include "bus/claim.h"
 #include "bus/worker_internal.h"
 
-#define CALL_MS   10000
-#define AGAIN_MS  500
-#define PAUSE_MS  1000
-#define PAUSE_MAX 30000
+#define CALL_MS       10000
+#define AGAIN_MS      500
+#define BUSY_AGAIN_MS 50
+#define PAUSE_MS      1000
+#define PAUSE_MAX     30000
 
 /* ---- the pause of a worker that cannot begin a command ---- */
 
@@ -45,37 +47,54 @@ void pause_end(Worker *worker)
 
 /* ---- release ---- */
 
-/* The execution given, then those that wait. From here on no handler takes them. */
-static int executions_collect(Worker *worker, Execution *execution, Execution **ret_list)
+/* What is being released. */
+typedef struct {
+    Execution     **list;
+    ClaimedCommand *commands;
+    LeaseVerdict   *verdicts;
+    int             count;
+} Releasing;
+
+/* Under the mutex: no handler takes it from here on. */
+static void releasing_add(Worker *worker, Releasing *releasing, Execution *execution)
 {
-    scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
-    int                         count = 0;
+    worker->waiting -= execution->state == EXECUTION_WAITING;
+    worker->locked -= execution->state == EXECUTION_LOCKED;
+    execution->state                    = EXECUTION_SETTLING;
+    releasing->list[releasing->count++] = execution;
+}
+
+/* The execution given, then those that wait, and if the worker stops those that are LOCKED. */
+static void executions_collect(Worker *worker, Execution *execution, Releasing *releasing)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
     if (execution)
-        ret_list[count++] = execution;
-    for (Execution *waiting = worker->queue.first, *next; waiting && count < HELD_MAX; waiting = next) {
-        next           = waiting->next;
-        waiting->state = EXECUTION_SETTLING;
-        worker->waiting--;
-        execution_move(worker, waiting);
-        ret_list[count++] = waiting;
+        releasing_add(worker, releasing, execution);
+    for (Execution *at = worker->begun.first; at && worker->stopping && releasing->count < HELD_MAX; at = at->next)
+        if (at->state == EXECUTION_LOCKED)
+            releasing_add(worker, releasing, at);
+    for (Execution *at = worker->queue.first, *next; at && releasing->count < HELD_MAX; at = next) {
+        next = at->next;
+        releasing_add(worker, releasing, at);
+        execution_move(worker, at);
     }
-    return count;
 }
 
 /* Waits out an outage while the worker runs. false: the leases expire. */
-static bool leases_release(Worker *worker, Arena *arena, Execution **list, int count)
+static bool leases_release(Worker *worker, Arena *arena, Releasing *releasing)
 {
-    ClaimedCommand *commands  = arena_array(arena, ClaimedCommand, count);
-    ArenaMark       mark      = arena_mark(arena);
-    bool            is_logged = false;
+    ArenaMark mark      = arena_mark(arena);
+    bool      is_logged = false;
 
-    for (int i = 0; i < count; i++)
-        commands[i] = *list[i]->command;
+    for (int i = 0; i < releasing->count; i++)
+        releasing->commands[i] = *releasing->list[i]->command;
     for (;;) {
         Error     error = {0};
-        ErrorCode code  = lease_release(worker->options.pool, deadline_in_ms(CALL_MS), arena, commands, count, &error);
+        ErrorCode code  = lease_release(worker->options.pool, deadline_in_ms(CALL_MS), arena, releasing->commands,
+                                        releasing->count, releasing->verdicts, &error);
 
+        arena_rewind(arena, mark);
         if (code == OK)
             return true;
         if (!is_logged)
@@ -84,22 +103,58 @@ static bool leases_release(Worker *worker, Arena *arena, Execution **list, int c
         if (!settle_goes_on(worker, code))
             return false;
         clock_sleep_ms(AGAIN_MS);
-        arena_rewind(arena, mark);
     }
+}
+
+/* Under the mutex. Its lease is locked: the heartbeat resumes it, unless the worker stops. Returns whether it is over. */
+static bool release_is_over(Worker *worker, Execution *execution, LeaseVerdict verdict)
+{
+    if (verdict == LEASE_BUSY && worker->stopping)
+        return false;
+    if (verdict == LEASE_BUSY && execution_lock(worker, execution))
+        return true;
+    if (verdict == LEASE_RELEASED)
+        worker->counts.released++;
+    else
+        worker_count(worker, &(SettleItem){.status = verdict == LEASE_CANCELED ? "CANCELED" : NULL});
+    execution_drop(worker, execution);
+    return true;
+}
+
+/* Those that are not over stay in the list. */
+static void verdicts_take(Worker *worker, Releasing *releasing)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+    int                         left = 0;
+
+    for (int i = 0; i < releasing->count; i++)
+        if (!release_is_over(worker, releasing->list[i], releasing->verdicts[i]))
+            releasing->list[left++] = releasing->list[i];
+    releasing->count = left;
+}
+
+static void executions_lose(Worker *worker, const Releasing *releasing)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->counts.lost += releasing->count;
+    for (int i = 0; i < releasing->count; i++)
+        execution_drop(worker, releasing->list[i]);
 }
 
 void executions_release(Worker *worker, Execution *execution)
 {
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    Execution               **list  = arena_array(arena, Execution *, HELD_MAX);
-    int                       count = executions_collect(worker, execution, list);
-    bool                      is_released;
+    scoped(arena_free) Arena *arena     = arena_new(ARENA_BYTES_DEFAULT);
+    Releasing                 releasing = {.list     = arena_array(arena, Execution *, HELD_MAX),
+                                           .commands = arena_array(arena, ClaimedCommand, HELD_MAX),
+                                           .verdicts = arena_array(arena, LeaseVerdict, HELD_MAX)};
 
-    if (count == 0)
-        return;
-    is_released                      = leases_release(worker, arena, list, count);
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
-    *(is_released ? &worker->counts.released : &worker->counts.lost) += count;
-    for (int i = 0; i < count; i++)
-        execution_drop(worker, list[i]);
+    executions_collect(worker, execution, &releasing);
+    while (releasing.count > 0 && leases_release(worker, arena, &releasing)) {
+        verdicts_take(worker, &releasing);
+        if (releasing.count == 0 || !settle_goes_on(worker, OK))
+            break;
+        clock_sleep_ms(BUSY_AGAIN_MS);
+    }
+    executions_lose(worker, &releasing);
 }

@@ -10,6 +10,7 @@
 #include "base/reader.h"
 #include "base/writer.h"
 #include "bus/claim.h"
+#include "bus/lease.h"
 #include "bus/settle.h"
 #include "bus/work_fields.h"
 #include "process/load.h"

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/problem.h"
 #include "bus/claim.h"
+#include "bus/lease.h"
 #include "pg/migrate.h"
 #include "process/judge.h"
 #include "process/postpone.h"
@@ -150,10 +151,12 @@ static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_don
 /* Nothing is known about this process any more but that it holds a lease: give it back, so that it need not run out. */
 static void activation_release(ProcessHandler *handler, Job *job, SettleItem *ret_settle)
 {
-    Error error = {0};
+    Error        error   = {0};
+    LeaseVerdict verdict = LEASE_RELEASED;
 
-    if (lease_release(handler->pool, deadline_in_ms(CALL_MS), job->arena, job->command, 1, &error) != OK)
+    if (lease_release(handler->pool, deadline_in_ms(CALL_MS), job->arena, job->command, 1, &verdict, &error) != OK)
         log_error(LOG_WARN, "process", "cannot release an activation, its lease runs out", &error);
+    job->is_locked        = verdict == LEASE_BUSY;
     ret_settle->settled   = true;
     ret_settle->postponed = true;
     ret_settle->status    = "PENDING";

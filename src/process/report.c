@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bus/claim.h"
 #include "bus/command.h"
+#include "bus/lease.h"
 #include "pg/combiner_split.h"
 #include "pg/lock_calls.h"
 #include "pg/tx.h"
@@ -283,7 +283,7 @@ static ErrorCode reports_release(Reporting *reporting, Deadline deadline, Proces
     }
     if (given == 0)
         return OK;
-    TRY(lease_release(reporting->pool, deadline, reporting->arena, list, given, reterr));
+    TRY(lease_release(reporting->pool, deadline, reporting->arena, list, given, /* ret_verdicts= */ NULL, reterr));
     reporting->wake->call(reporting->wake->context, reporting->queue);
     return OK;
 }

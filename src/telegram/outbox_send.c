@@ -22,7 +22,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/value.h"
-#include "bus/claim.h"
+#include "bus/lease.h"
 #include "pg/tx.h"
 #include "sql.h"
 #include "telegram/metric.h"

@@ -16,7 +16,7 @@ select count(*) from pawl.send('shop', array['a', 'a', 'a'], array['1', '2', '3'
 select count(*) from claim_some();
 -- Of several tokens for one command the right one counts, and only that.
 select verdict, count(*) from guesses() g, pawl.extend(g.p_ids, g.p_tokens, 60000) group by 1;
-select pawl.release(g.p_ids, g.p_tokens) from guesses() g;
+select verdict, count(*) from guesses() g, pawl.release(g.p_ids, g.p_tokens) group by 1;
 select settled, status, count(*) from guesses() g, pawl.settle(g.p_ids, g.p_tokens, array_fill('complete'::text, array[41])) group by 1, 2;
 select settled, status, count(*) from guesses() g, pawl.settle(g.p_ids, g.p_tokens, array_fill('retry'::text, array[41])) group by 1, 2;
 select settled, status, count(*)
@@ -40,6 +40,6 @@ select settled, status from pawl.settle_items(true, '{0,0}', '{1,2}', '{complete
 -- Bounds.
 create table many as select array_agg(n) as ids from generate_series(1, 10001) n;
 select count(*) from many m, pawl.extend(m.ids, m.ids, 60000);
-select pawl.release(m.ids, m.ids) from many m;
+select count(*) from many m, pawl.release(m.ids, m.ids);
 select count(*) from many m, pawl.settle(m.ids, m.ids, array_fill('complete'::text, array[10001]));
 select count(*) from many m, pawl.extend(m.ids[:10000], m.ids[:10000], 60000);

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "bus/claim.h"
+#include "bus/lease.h"
 #include "bus/send.h"
 #include "bus/settle.h"
 #include "pg/pool.h"

@@ -214,6 +214,37 @@ TEST(worker_releases_what_it_cannot_begin_within_a_second)
     assert_int_equal(bus_count(bus, "outcome where attempts > 1"), 0);
 }
 
+/* What an application's transaction has locked cannot be released: it is held until it can be, and no attempt is lost. */
+TEST(worker_keeps_what_it_cannot_release)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD();
+    Running               running;
+    WorkerCounts          counts;
+
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .concurrency = 3});
+    running_warm(&running, bus, &held);
+    bus_send(bus, "mail", 10);
+    worker_wake(running.worker);
+    await(bus_count(bus, "lease") == 10);
+    database_exec(bus->db, "begin; select from pawl.lease order by id desc limit 4 for update");
+    await(({
+        worker_counts(running.worker, &counts);
+        counts.released == 3;
+    }));
+    assert_int_equal(bus_count(bus, "lease"), 7);
+    assert_int_equal(counts.lost, 0);
+    worker_stop(running.worker, deadline_in_ms(60000));
+    database_exec(bus->db, "commit");
+    await(bus_count(bus, "lease") == 3);
+    assert_int_equal(bus_count(bus, "ready where attempt = 0"), 7);
+    atomic_store(&held.open, true);
+    counts = running_end(&running);
+    assert_int_equal(counts.released, 7);
+    assert_int_equal(counts.lost, 0);
+    assert_int_equal(bus_count(bus, "outcome where attempts > 1"), 0);
+}
+
 TEST(worker_holds_no_more_than_it_may)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/sync.h"
 #include "bus/claim.h"
+#include "bus/lease.h"
 #include "bus/send.h"
 #include "pg/migrate.h"
 #include "process/interpret_internal.h"
@@ -274,7 +275,7 @@ void           __wrap_process_writer_wake(ProcessWriter *writer, const char *dom
 bool           __wrap_migrate_explains(Pool *pool, const Schema *schema, const Error *error, Error *ret_why);
 bool           __wrap_thread_try_start(const char *name, ThreadBody *body, void *context, pthread_t *ret_thread);
 ErrorCode      __wrap_lease_release(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *list, int count,
-                                    Error *reterr);
+                                    LeaseVerdict *ret_verdicts, Error *reterr);
 ErrorCode      __wrap_lease_postpone(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *command,
                                      int64_t delay_ms, const char *reason, bool *ret_settled, Error *reterr);
 ErrorCode      __wrap_sent_send(Pool *pool, Run *run, SendItem *item, bool *ret_is_over, Error *reterr);
@@ -321,9 +322,11 @@ bool __wrap_thread_try_start(const char *name, ThreadBody *body, void *context, 
 }
 
 ErrorCode __wrap_lease_release(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *list, int count,
-                               Error *reterr)
+                               LeaseVerdict *ret_verdicts, Error *reterr)
 {
     (void)pool, (void)deadline, (void)arena, (void)list, (void)count, (void)reterr;
+    for (int i = 0; i < count && ret_verdicts; i++)
+        ret_verdicts[i] = LEASE_RELEASED;
     note(current, "released");
     return OK;
 }
