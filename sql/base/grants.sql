@@ -258,6 +258,7 @@ as $$
     ('pawl.order_handover',    '',                     'reader worker'),
     ('pawl.delayed',           '',                     'reader worker'),
     ('pawl.lease',             'token',                'reader worker'),
+    ('pawl.lost_attempt',      '',                     'reader'),
     ('pawl.progress',          '',                     'reader'),
     ('pawl.tsq',               '',                     'reader'),
     ('pawl.outcome',           'token result',         'reader'),

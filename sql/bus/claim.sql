@@ -105,15 +105,56 @@ begin
 end
 $$;
 
--- Finds and locks the rows that pawl.claim leases. Parks commands whose order keys other commands have.
--- One statement reads all priorities: a claim of one command would spend most of its time on starting a statement for each.
-create or replace function pawl.claim_find (p_domain_id integer, p_limit integer, p_after bigint[], p_types text[])
-  returns tid[]
+-- Of the found commands those that may be leased now, at most as many as there are before the first one that would have to be begun at once and cannot.
+-- A crash of the worker costs each command that it has leased an attempt, begun or not. So a command is leased ahead of the handler that begins it
+-- only if its last attempt was not lost in this way, and if this one is not its last. Lost commands in their last attempt have no other lost command
+-- beside them in their worker: if the worker is lost again, they were the cause. Those that may not be leased for this reason are passed over.
+-- p_begin: how many can be begun at once; null: all. lost: how many lost commands the worker has; null: one that must be alone.
+-- found_lost: the lost ones that may be leased. is_cut: some were found behind them.
+create or replace function pawl.claim_careful (
+  p_begin integer, inout lost integer, inout tids tid[], inout ids bigint[], out found_lost bigint[], out is_cut boolean)
   language plpgsql
 as $$
 declare
+  v_row record;
+  v_tids tid[];
+  v_ids bigint[];
+  v_count integer := 0;
+begin
+  is_cut := false;
+  for v_row in
+    select u.tid, u.id, r.attempt + 1 >= r.max_attempts as is_last,
+           exists (select from pawl.lost_attempt l where l.id = u.id and l.attempt = r.attempt) as is_lost
+    from unnest(tids, ids) with ordinality u (tid, id, ord)
+    cross join lateral (select r.attempt, r.max_attempts from pawl.ready r where r.ctid = u.tid) r
+    order by u.ord
+  loop
+    continue when v_row.is_lost and (lost is null or v_row.is_last and lost > 0);
+    is_cut := coalesce((v_row.is_lost or v_row.is_last) and v_count >= p_begin, false);
+    exit when is_cut;
+    v_count := v_count + 1;
+    v_tids[v_count] := v_row.tid;
+    v_ids[v_count] := v_row.id;
+    if v_row.is_lost then
+      found_lost := found_lost || v_row.id;
+      lost := case when not v_row.is_last then lost + 1 end;
+    end if;
+  end loop;
+  tids := v_tids;
+  ids := v_ids;
+end
+$$;
+
+-- Finds and locks the rows that pawl.claim leases. Parks commands whose order keys other commands have. lost: those whose last attempt was lost.
+-- One statement reads all priorities: a claim of one command would spend most of its time on starting a statement for each.
+create or replace function pawl.claim_find (
+  p_domain_id integer, p_limit integer, p_after bigint[], p_types text[], p_begin integer, p_lost integer,
+  out tids tid[], out lost bigint[])
+  language plpgsql
+as $$
+#variable_conflict use_column
+declare
   c_read_max constant integer := 20000; -- commands with order keys that one claim may park
-  v_all tid[] := '{}'::tid[];
   v_left integer := p_limit;
   v_bytes bigint := 8 * 1024 * 1024;
   v_read integer := 0;
@@ -127,17 +168,24 @@ declare
   v_found integer;
   v_ordered integer;
   v_is_small boolean; -- all payloads are below 1000 bytes
+  v_is_careful boolean; -- some have been leased before, or have one attempt
+  v_is_cut boolean := false;
+  v_lost integer := p_lost;
+  v_found_lost bigint[];
   v_fitting integer;
 begin
+  tids := '{}';
+  lost := '{}';
   loop
-    select array_agg(f.tid), array_agg(f.id), array_agg(f.order_key), count(*), count(f.order_key), bool_and(not f.extras)
-    into v_tids, v_ids, v_keys, v_found, v_ordered, v_is_small
+    select array_agg(f.tid), array_agg(f.id), array_agg(f.order_key), count(*), count(f.order_key), bool_and(not f.extras),
+           bool_or(f.is_careful)
+    into v_tids, v_ids, v_keys, v_found, v_ordered, v_is_small, v_is_careful
     from (
       -- A lower priority is read only when the higher ones have fewer rows than wanted: the outer limit ends the loop over priorities.
-      select r.tid, r.id, r.order_key, r.extras
+      select r.tid, r.id, r.order_key, r.extras, r.is_careful
       from generate_series(v_priority, 0, -1) p (priority)
       cross join lateral (
-        select r.ctid as tid, r.id, r.order_key, r.extras
+        select r.ctid as tid, r.id, r.order_key, r.extras, r.attempt > 0 or r.max_attempts = 1 as is_careful
         from pawl.ready r
         where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > v_after[p.priority + 1]
           and (p_types is null or exists (
@@ -149,11 +197,17 @@ begin
       limit v_chunk
     ) f;
     exit when v_found = 0;
-    if v_ordered > 0 or v_found > v_left then
+    if v_ordered > 0 or v_is_careful or v_found > v_left then
       v_read := v_read + v_ordered;
       select r.priority, r.pos into v_priority, v_pos from pawl.ready r where r.ctid = v_tids[v_found];
       v_after[v_priority + 1] := v_pos;
       select a.tids, a.ids into v_tids, v_ids from pawl.claim_admit(p_domain_id, v_left, v_keys, v_tids, v_ids) a;
+    end if;
+    if v_is_careful and v_tids is not null then
+      v_read := v_read + cardinality(v_tids);
+      select c.lost, c.tids, c.ids, c.found_lost, c.is_cut into v_lost, v_tids, v_ids, v_found_lost, v_is_cut
+      from pawl.claim_careful(p_begin - cardinality(tids), v_lost, v_tids, v_ids) c;
+      lost := lost || v_found_lost;
     end if;
     if v_tids is not null then
       v_fitting := cardinality(v_tids);
@@ -164,15 +218,15 @@ begin
         select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
       end if;
       if v_fitting < cardinality(v_tids) then -- the first of all goes in any case
-        return v_all || v_tids[:case when cardinality(v_all) = 0 then greatest(v_fitting, 1) else v_fitting end];
+        tids := tids || v_tids[:case when cardinality(tids) = 0 then greatest(v_fitting, 1) else v_fitting end];
+        return;
       end if;
-      v_all := v_all || v_tids;
+      tids := tids || v_tids;
     end if;
-    -- Only commands that were not admitted leave it with fewer than it asked for.
-    exit when v_left = 0 or v_read >= c_read_max or v_ordered = 0 or v_found < v_chunk;
+    -- Only commands that were not admitted or were passed over leave it with fewer than it asked for.
+    exit when v_left = 0 or v_is_cut or v_read >= c_read_max or (v_ordered = 0 and not v_is_careful) or v_found < v_chunk;
     v_chunk := case when v_tids is null then greatest(v_left, least(v_chunk * 2, 5000)) else v_left end;
   end loop;
-  return v_all;
 end
 $$;
 
@@ -180,18 +234,21 @@ $$;
 -- from 0 to 9, the position behind which the claim starts: claimers keep a cursor, so that claims do not read dead index entries
 -- before it. p_types: only these; NULL for all. Fewer than the limit when their payloads are large: what is leased must reach its
 -- worker, and a response too large for memory or for HTTP would cost each of them an attempt. p_workers: the worker of the first command, of the
--- second and so on, where one claim serves several; NULL: all are for p_worker.
+-- second and so on, where one claim serves several; NULL: all are for p_worker. p_begin, p_lost: how many of them can be begun at once, and how many
+-- commands the worker has whose last attempt was lost, with NULLs as of pawl.claim_careful.
 -- progress: the last report of the attempts before; null: there is none.
 create or replace function pawl.claim (
-  p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text, p_workers text[] default null)
+  p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text, p_workers text[] default null,
+  p_begin integer default null, p_lost integer default 0)
   returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
-                 max_attempts smallint, priority smallint, pos bigint, progress jsonb)
+                 max_attempts smallint, priority smallint, pos bigint, progress jsonb, lost boolean)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
 #variable_conflict use_column
 declare
   v_tids tid[];
+  v_lost bigint[];
   v_token bigint;
   v_now timestamptz;
 begin
@@ -202,14 +259,18 @@ begin
   end if;
   perform pawl.array_check('workers', p_workers, p_limit, 'QU001', true), pawl.actor_check('worker', p_worker);
   perform pawl.actor_check('workers', w) from unnest(p_workers) w where (octet_length(w) between 1 and 400) is not true;
-  v_tids := pawl.claim_find(p_domain_id, p_limit, p_after, p_types);
+  if p_begin < 0 or p_lost < 0 then
+    raise exception 'begin and lost must be from 0 on' using errcode = 'QU001';
+  end if;
+  select f.tids, f.lost into v_tids, v_lost from pawl.claim_find(p_domain_id, p_limit, p_after, p_types, p_begin, p_lost) f;
   if cardinality(v_tids) = 0 then
     -- A cursor beyond the last position that was given out is from before a restore or failover: nothing would be found at it until
     -- the sequence has caught up.
     if (pawl.allocated() < any (p_after)) is not true then
       return;
     end if;
-    v_tids := pawl.claim_find(p_domain_id, p_limit, array_fill(0::bigint, array[10]), p_types);
+    select f.tids, f.lost into v_tids, v_lost
+    from pawl.claim_find(p_domain_id, p_limit, array_fill(0::bigint, array[10]), p_types, p_begin, p_lost) f;
   end if;
   v_token := pawl.lease_token();
   v_now := pawl.now(); -- after the rows were found: whatever was found was sent before, so the audit shows RECEIVED after SENT
@@ -227,7 +288,7 @@ begin
              case when p_workers is null then p_worker else p_workers[t.number] end, p_lease_ms
       from numbered t
     )
-    select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos, g.progress
+    select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos, g.progress, t.id = any (v_lost)
     from numbered t
     join pawl.command c on c.id = t.id
     left join lateral ( -- read only for commands that have returned to the queue: the others have had no attempt
@@ -365,7 +426,7 @@ as $$
 $$;
 
 -- Expired leases: queued again while attempts are left, else to the troubleshooting queue. A crash counts as an attempt, so the
--- number of workers that one command can kill is bounded.
+-- number of workers that one command can kill is bounded. It counts for all that the worker had leased, begun or not: see pawl.claim_careful.
 create or replace function pawl.rescue (p_ids bigint[], p_now timestamptz)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -391,6 +452,9 @@ begin
     select l.domain_id, l.priority, nextval('pawl.command_seq'), l.id, l.attempt, l.max_attempts, l.extras
     from lost l
     returning domain_id
+  ), noted as (
+    insert into pawl.lost_attempt as a (id, attempt) select l.id, l.attempt from lost l
+    on conflict (id) do update set attempt = excluded.attempt
   ), recorded as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select l.id, e.at, l.domain_id, l.attempt, e.event, e.actor, e.details

@@ -60,6 +60,8 @@ begin
     returning o.id, o.status, o.attempts, o.started_at, o.worker, o.ended_at, o.error
   ), progress as (
     delete from pawl.progress g where g.id = any (p_ids)
+  ), lost as (
+    delete from pawl.lost_attempt l where l.id = any (p_ids)
   ), key as (
     insert into pawl.kept_key (command_id, domain_id, type, payload_hash, status, ended_at)
     select c.command_id, c.domain_id, c.type, pawl.payload_hash(c.payload), o.status, o.ended_at

@@ -157,6 +157,13 @@ create table pawl.lease_extension (
   lease_ms integer
 );
 
+-- Attempts that ended because their worker was lost. Claims are careful with such a command until another attempt has ended otherwise
+-- (pawl.claim_careful). A row stays until retention deletes the command.
+create table pawl.lost_attempt (
+  id bigint primary key, -- of the command
+  attempt smallint not null -- the last one that was lost
+) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+
 -- The newest report of a handler (bus/progress.sql). It stays when the attempt or the command ends.
 create table pawl.progress (
   id bigint primary key, -- of the command

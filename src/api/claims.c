@@ -156,8 +156,9 @@ static void group_claim(Claims *claims, ClaimGroup *group, Served *served)
     assert(first);
     served->arena = arena_new(ARENA_BYTES_DEFAULT);
     claimer_serve(group->claimer, first->worker, served_workers(served));
-    served->code = claimer_claim(group->claimer, deadline_in_ms(CALL_MS), served->arena, served->limit, first->lease_ms,
-                                 &served->list, &served->count, &served->error);
+    served->code = claimer_claim(group->claimer, deadline_in_ms(CALL_MS), served->arena,
+                                 &(ClaimTerms){.limit = served->limit, .lease_ms = first->lease_ms}, &served->list,
+                                 &served->count, &served->error);
     if (served->code != OK)
         served->count = 0;
     if (served->count > 0 && first->on_found) {

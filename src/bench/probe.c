@@ -34,7 +34,8 @@ static ErrorCode probe_step(Probe *probe, Claimer *claimer, Arena *arena, Error 
     ClaimedCommand *claimed;
     int             count;
 
-    TRY(claimer_claim(claimer, deadline_in_ms(CALL_MS), arena, LIMIT, LEASE_MS, &claimed, &count, reterr));
+    TRY(claimer_claim(claimer, deadline_in_ms(CALL_MS), arena, &(ClaimTerms){.limit = LIMIT, .lease_ms = LEASE_MS},
+                      &claimed, &count, reterr));
     mutex_lock(&probe->mutex);
     histogram_add(&probe->window, mono_us_between(start, clock_mono()));
     mutex_unlock(&probe->mutex);

@@ -182,7 +182,8 @@ static ErrorCode waiting_measure(Bench *bench, int which, int64_t value, double 
         SettleItem     *items, *refs[CLAIM_SIZE];
 
         TRY(bench_continue(bench, reterr));
-        TRY(claimer_claim(claimer, deadline_in_ms(CALL_MS), arena, CLAIM_SIZE, LEASE_MS, &list, &count, reterr));
+        TRY(claimer_claim(claimer, deadline_in_ms(CALL_MS), arena,
+                          &(ClaimTerms){.limit = CLAIM_SIZE, .lease_ms = LEASE_MS}, &list, &count, reterr));
         us += mono_us_between(start, clock_mono());
         items = arena_array(arena, SettleItem, CLAIM_SIZE);
         for (int i = 0; i < count; i++) {

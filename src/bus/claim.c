@@ -130,14 +130,16 @@ static const int64_t *claimer_positions(const Claimer *claimer, ClaimFrom from)
 }
 
 /* Not keyed: leases of a lost response belong to no worker until they expire. */
-static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFrom from, int limit, int lease_ms,
+static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFrom from, const ClaimTerms *terms,
                             ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
     TRY(db_call_many(claimer->pool, options, sql_bus_claim,
-                     DB_ARGS(db_i32(claimer->domain_id), db_i32(limit), db_i32(lease_ms),
+                     DB_ARGS(db_i32(claimer->domain_id), db_i32(terms->limit), db_i32(terms->lease_ms),
                              db_i64s(options->arena, claimer_positions(claimer, from), PRIORITY_COUNT),
                              claimer_types(claimer, options->arena), db_text(claimer->worker),
-                             claimer->workers ? db_texts(options->arena, claimer->workers, limit) : db_null()),
+                             claimer->workers ? db_texts(options->arena, claimer->workers, terms->limit) : db_null(),
+                             db_i32(terms->limit - terms->ahead),
+                             terms->lost == CLAIM_LOST_ALONE ? db_null() : db_i32(terms->lost)),
                      &claimed_shape, ret_list, ret_count, reterr));
     claim_cursor_took(&claimer->cursor, *ret_list, *ret_count);
     metric_add(&bus_metrics.claimed, *ret_count);
@@ -152,13 +154,13 @@ static bool failure_is_of_a_row(const Error *error)
 }
 
 /* A row that cannot be delivered is moved to the troubleshooting queue, so that it does not stop the domain. */
-static ErrorCode claim_from(Claimer *claimer, const TxOptions *options, ClaimFrom from, int limit, int lease_ms,
+static ErrorCode claim_from(Claimer *claimer, const TxOptions *options, ClaimFrom from, const ClaimTerms *terms,
                             ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions isolating = *options;
     int64_t   moved     = 0;
     Error     error     = {0};
-    ErrorCode code      = claim_once(claimer, options, from, limit, lease_ms, ret_list, ret_count, &error);
+    ErrorCode code      = claim_once(claimer, options, from, terms, ret_list, ret_count, &error);
 
     if (code == OK || !failure_is_of_a_row(&error)) {
         if (code != OK && reterr)
@@ -168,9 +170,9 @@ static ErrorCode claim_from(Claimer *claimer, const TxOptions *options, ClaimFro
     isolating.name  = "isolate";
     isolating.keyed = true;
     TRY(db_call(claimer->pool, &isolating, sql_bus_claim_isolate,
-                DB_ARGS(db_i32(claimer->domain_id), db_i32(limit), claimer_types(claimer, options->arena)),
+                DB_ARGS(db_i32(claimer->domain_id), db_i32(terms->limit), claimer_types(claimer, options->arena)),
                 &db_i64_shape, &moved, reterr));
-    return claim_once(claimer, options, from, limit, lease_ms, ret_list, ret_count, reterr);
+    return claim_once(claimer, options, from, terms, ret_list, ret_count, reterr);
 }
 
 static ErrorCode claimer_prove(Claimer *claimer, const TxOptions *options, Error *reterr)
@@ -200,14 +202,14 @@ static ErrorCode claimer_prove(Claimer *claimer, const TxOptions *options, Error
 }
 
 /* Prove what can be proven, then claim from below the position; what both took decides when to do so again. */
-static ErrorCode claim_below(Claimer *claimer, const TxOptions *options, ClaimFrom from, int limit, int lease_ms,
+static ErrorCode claim_below(Claimer *claimer, const TxOptions *options, ClaimFrom from, const ClaimTerms *terms,
                              ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
     Mono start = clock_mono();
 
     if (claim_cursor_is_behind(&claimer->cursor))
         TRY(claimer_prove(claimer, options, reterr));
-    TRY(claim_from(claimer, options, from, limit, lease_ms, ret_list, ret_count, reterr));
+    TRY(claim_from(claimer, options, from, terms, ret_list, ret_count, reterr));
     claim_cursor_measured(&claimer->cursor, clock_mono(), mono_us_between(start, clock_mono()));
     return OK;
 }
@@ -224,7 +226,7 @@ static ErrorCode claimer_skip_others(Claimer *claimer, const TxOptions *options,
     return OK;
 }
 
-ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int limit, int lease_ms,
+ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, const ClaimTerms *terms,
                         ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "claim", .deadline = deadline, .arena = arena, .prepare = true};
@@ -241,12 +243,12 @@ ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int l
     rested = !mono_before(start, claimer->cursor.pause_until);
     from   = claim_cursor_from(&claimer->cursor, start);
     if (from == CLAIM_FROM_CURSOR) {
-        TRY(claim_from(claimer, &options, from, limit, lease_ms, ret_list, ret_count, reterr));
+        TRY(claim_from(claimer, &options, from, terms, ret_list, ret_count, reterr));
         if (*ret_count == 0 && claim_cursor_may_start_lower(&claimer->cursor, clock_mono()))
             from = CLAIM_FROM_WATERMARK;
     }
     if (from != CLAIM_FROM_CURSOR)
-        TRY(claim_below(claimer, &options, from, limit, lease_ms, ret_list, ret_count, reterr));
+        TRY(claim_below(claimer, &options, from, terms, ret_list, ret_count, reterr));
     return *ret_count == 0 && rested ? claimer_skip_others(claimer, &options, start, reterr) : OK;
 }
 

@@ -28,6 +28,7 @@
 #ifndef BUS_CLAIM_H
 #define BUS_CLAIM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -46,14 +47,21 @@
 #define CLAIM_TYPES_MAX 100
 #define PRIORITY_COUNT  10
 
-/* progress: what the attempts before have reported last; NULL: none. */
-#define CLAIMED_COLUMNS(X, T)      \
-    X(T, I64, id, token, pos)      \
-    X(T, UUID, command_id)         \
-    X(T, TEXT, type)               \
-    X(T, JSONB, payload, progress) \
-    X(T, I32, attempt, max_attempts, priority)
+/* progress: what the attempts before have reported last; NULL: none. lost: the worker of the attempt before was lost. */
+#define CLAIMED_COLUMNS(X, T)                  \
+    X(T, I64, id, token, pos)                  \
+    X(T, UUID, command_id)                     \
+    X(T, TEXT, type)                           \
+    X(T, JSONB, payload, progress)             \
+    X(T, I32, attempt, max_attempts, priority) \
+    X(T, BOOL, lost)
 DB_ROW(ClaimedCommand, CLAIMED_COLUMNS);
+
+/* No other lost command is beside it in its worker: if that is lost, it was the cause. */
+static inline bool claimed_is_alone(const ClaimedCommand *command)
+{
+    return command->lost && command->attempt >= command->max_attempts;
+}
 
 typedef struct Claimer Claimer;
 
@@ -67,9 +75,17 @@ bool     claimer_is_same(const Claimer *a, const Claimer *b); /* of the same typ
 /* Who claims from now on. workers: of one claim that serves several, the nth command that it finds is leased to workers[n], of which there are as many
  * as its limit; NULL: all to `worker`. Borrowed until the next call. */
 void claimer_serve(Claimer *claimer, const char *worker, const char *const *workers);
-/* Up to limit commands, leased for lease_ms. None is fine. ERR_INVALID: a domain that cannot exist. After ERR_UNKNOWN they
+/* What a claim is for. */
+#define CLAIM_LOST_ALONE (-1)
+typedef struct {
+    int limit, lease_ms;
+    int ahead; /* so many of the limit could not be begun at once */
+    int lost;  /* how many lost commands the worker has; CLAIM_LOST_ALONE: one that is alone */
+} ClaimTerms;
+/* Up to limit commands, leased for lease_ms. None is fine; also fewer, although there are more, when the next one may not be claimed ahead (ADR 42).
+ * ERR_INVALID: a domain that cannot exist. After ERR_UNKNOWN they
  * may be leased to no worker; they are queued again when the lease expires. */
-must_check ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int limit, int lease_ms,
+must_check ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, const ClaimTerms *terms,
                                    ClaimedCommand **ret_list, int *ret_count, Error *reterr);
 /* Which of these may claim something? One statement for all, at most CLAIMERS_MAX. Cursors are moved by proof, so what is not ready costs
  * less the next time. No thread claims with them meanwhile. */

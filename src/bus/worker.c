@@ -275,7 +275,7 @@ static int worker_most(const Worker *worker)
     int64_t us    = 2 * worker->claim_us < AHEAD_US ? AHEAD_US : 2 * worker->claim_us;
     int64_t ahead = (us < AHEAD_US_MAX ? us : AHEAD_US_MAX) * worker->options.concurrency / each;
 
-    if (worker->handler_us >= AHEAD_US_MAX)
+    if (worker->is_careful || worker->handler_us >= AHEAD_US_MAX)
         return worker->options.concurrency;
     if (ahead < worker->options.concurrency)
         ahead = worker->options.concurrency;
@@ -293,6 +293,8 @@ static int worker_space(Worker *worker)
     if (pool_is_outdated(options->pool) || mono_before(clock_mono(), worker->paused_until))
         return 0;
     if (used > worker->refill_at || !outcomes_have_space(worker))
+        return 0;
+    if (worker->is_careful && worker_begins(worker) <= 0)
         return 0;
     return smaller(smaller(most - used, options->batch), worker_fits(worker));
 }
@@ -399,21 +401,47 @@ static void claimer_renew(Worker *worker)
     share_forget(worker);
 }
 
+static ClaimTerms claim_terms(Worker *worker, int space)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
+    int                         begin = smaller(worker_begins(worker), space);
+
+    begin = begin < 0 ? 0 : begin;
+    return (ClaimTerms){.limit    = space,
+                        .lease_ms = worker->options.lease_ms,
+                        .ahead    = space - begin,
+                        .lost     = worker->alone > 0 ? CLAIM_LOST_ALONE : worker->lost};
+}
+
+/* Commands that are not claimed ahead usually come together: claim as many as can begin until there are none. */
+static void careful_note(Worker *worker, const ClaimTerms *terms, const ClaimedCommand *list, int count)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->is_cut     = count == 0 && terms->ahead == terms->limit;
+    worker->is_careful = false;
+    for (int i = 0; i < count && !worker->is_careful; i++)
+        worker->is_careful = list[i].lost || list[i].attempt >= list[i].max_attempts;
+}
+
 static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *reterr)
 {
     scoped(claimed_batch_free) ClaimedBatch *claimed_batch = NULL;
     Claimer                                 *claimer;
+    ClaimTerms                               terms;
     int64_t                                  us;
 
     claimer_renew(worker);
     claimer = worker->options.shares_types ? share_claimer(worker, &space) : worker->claimer;
     if (!claimer)
         return OK;
+    terms                     = claim_terms(worker, space);
     claimed_batch             = memory_new(1, sizeof *claimed_batch);
     claimed_batch->arena      = arena_new(CLAIMED_BATCH_BYTES_MAX);
     claimed_batch->claimed_at = clock_mono();
-    TRY(claimer_claim(claimer, call_deadline(worker), claimed_batch->arena, space, worker->options.lease_ms,
-                      &claimed_batch->list, &claimed_batch->count, reterr));
+    TRY(claimer_claim(claimer, call_deadline(worker), claimed_batch->arena, &terms, &claimed_batch->list,
+                      &claimed_batch->count, reterr));
+    careful_note(worker, &terms, claimed_batch->list, claimed_batch->count);
     us = mono_us_between(claimed_batch->claimed_at, clock_mono());
     metric_observe_us(&worker->metrics->claim_seconds, us);
     metric_add(claimed_batch->count ? &worker->metrics->claims_won : &worker->metrics->claims_empty, 1);

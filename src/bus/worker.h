@@ -12,6 +12,7 @@
  * Invariants
  *   1. At most `concurrency` handlers run at the same time. While handlers are short (100 ms on average) the work of some 20 ms is claimed ahead, at
  *      most 1,000 commands; what has not begun after 1 s is released, and its attempt does not count. Handlers begin commands by priority.
+ *      What is in its last attempt, or was lost with its worker in the one before, is claimed only for a handler that is free.
  *   2. A command that is claimed is settled, or its lease runs out: nothing is forgotten. On stop, what was not begun is
  *      released immediately, and its attempt does not count. Nor does that of a command which its handler could not begin: the worker
  *      releases all that it has not begun, and pauses.

@@ -69,6 +69,11 @@ Execution *execution_after(const Worker *worker, const Execution *execution)
 /* The dispatcher claims when there is space for a claim that is worth it. */
 static void space_note(Worker *worker)
 {
+    if (worker->is_cut && worker_begins(worker) > 0) {
+        worker->is_cut = false;
+        worker->woken  = true;
+        cond_signal(&worker->changed);
+    }
     if (worker->waiting + worker->running <= worker->refill_at)
         cond_signal(&worker->changed);
 }
@@ -96,8 +101,11 @@ void execution_drop(Worker *worker, Execution *execution)
     worker->held--;
     worker->waiting -= execution->state == EXECUTION_WAITING;
     worker->locked -= execution->state == EXECUTION_LOCKED;
-    worker->woken |= worker->leaves_out; /* its type may have more now */
-    if (worker->leaves_out || worker->held == worker->locked)
+    worker->lost -= execution->command->lost;
+    worker->alone -= claimed_is_alone(execution->command);
+    /* There may be more of its type now, or another one that was lost. */
+    worker->woken |= worker->leaves_out || execution->command->lost;
+    if (worker->leaves_out || execution->command->lost || worker->held == worker->locked)
         cond_signal(&worker->changed);
     space_note(worker);
     if (execution->arena)
@@ -128,6 +136,8 @@ void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
         list[i].claimed_batch = claimed_batch;
         list[i].worker        = worker;
         list[i].kept_at       = claimed_batch->claimed_at;
+        worker->lost += list[i].command->lost;
+        worker->alone += claimed_is_alone(list[i].command);
         queue_add(worker, &list[i]);
     }
     worker->held += claimed_batch->count;

@@ -126,12 +126,23 @@ struct Worker {
     size_t       command_bytes; /* how much a command takes: a moving average that follows larger ones at once */
     bool         woken, requeued, stopping, closing;
     bool         leaves_out;   /* the last claim left out commands because of their type */
+    bool         is_careful;   /* the last claim found commands that are not claimed ahead */
+    bool         is_cut;       /* it found nothing, but perhaps because no handler was free: claim when one is */
+    int          lost, alone;  /* held: commands whose last attempt was lost; of these, those in their last attempt */
     Mono         paused_until; /* nothing is claimed before */
     int          pause_ms;     /* the last pause; 0: the last handler began its command */
     Deadline     stop_deadline;
     WorkerCounts counts;
 };
 
+/* Under the mutex: how many more can begin at once. Lost commands count until they are settled: one of them may be the cause, and costs those beside
+ * it an attempt. */
+static inline int worker_begins(const Worker *worker)
+{
+    int used = worker->waiting + worker->running;
+
+    return worker->options.concurrency - (used < worker->lost ? worker->lost : used);
+}
 /* Counting an outcome; under the mutex. */
 void worker_count(Worker *worker, const SettleItem *item);
 void claimed_batch_free(ClaimedBatch *claimed_batch);

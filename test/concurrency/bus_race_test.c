@@ -124,7 +124,8 @@ static void claim_all(Racer *racer)
         ClaimedCommand *list  = NULL;
         int             count = 0;
 
-        racer->code = claimer_claim(claimer, soon(), racer->arena, 10, 30000, &list, &count, &racer->error);
+        racer->code = claimer_claim(claimer, soon(), racer->arena, &(ClaimTerms){.limit = 10, .lease_ms = 30000}, &list,
+                                    &count, &racer->error);
         for (int i = 0; i < count && racer->code == OK; i++)
             racer->ids[racer->count++] = list[i].id;
         none = count == 0 ? none + 1 : 0;

@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 from checks import is_clean
-from pawl_test import Database, Pawl, Process, Proxy, main, test, wait_until
+from pawl_test import Database, Pawl, Process, Proxy, main, setting, test, wait_until
 from servers import Cluster, Session
 
 FULL = bool(os.environ.get("PAWL_TEST_FULL"))
@@ -180,6 +180,52 @@ def a_worker_that_slept_past_its_lease_changes_nothing_and_says_so():
         assert sleeper.said("^2 claimed: 0 completed, 0 retried, 0 in troubleshooting, 0 rejected, 2 lost$"), sleeper.stdout
         assert db.rows("select status, attempts, result from pawl.outcome") == ['COMPLETED|2|"in time"'] * 2
         assert db.rows("select message->>'result' from pgmq.q_answers") == ["in time"] * 2
+
+
+def has_stopped(worker):
+    with open(f"/proc/{worker.pid}/stat", encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
+@test
+def a_command_that_ends_its_worker_again_and_again_costs_its_neighbours_no_last_attempt():
+    """Hundreds are claimed ahead beside it, as handlers are short; before they lost an attempt with each crash."""
+    innocent = 500
+    program = os.path.join(setting("PAWL_BUILD"), "test/integration/library_bus")
+    for poison in ("crash", "freeze"):
+        with Database() as db:
+            for kind, count in (("job", innocent // 2), (poison, 1), ("job", innocent // 2)):
+                db.rows(f"select count(*) from pawl.send('shop', array_fill('{kind}'::text, array[{count}]), "
+                        f"array_fill('{{}}'::jsonb, array[{count}]))")
+            frozen, worker = [], None
+
+            def is_over():
+                nonlocal worker
+                if worker is None or not worker.is_running() or has_stopped(worker):
+                    if worker is not None and not worker.is_running() and worker.wait() == 0:
+                        return True
+                    frozen.append(worker := Process([program, db.url, "crash"]))
+                return False
+
+            try:
+                wait_until(is_over, what="a worker has drained the domain")
+                ends = db.rows("select o.status, count(*) from pawl.command c join pawl.outcome o using (id) where c.type = 'job' group by 1")
+                assert ends == [f"COMPLETED|{innocent}"], ends
+                given_up = db.rows("select c.type, t.attempt from pawl.tsq t join pawl.command c using (id)")
+                assert given_up == [f"{poison}|3"], (given_up, len(frozen), [f.stdout for f in frozen])
+                # First beside all that was claimed ahead, then beside seven that had been lost, then without any.
+                twice, thrice = (int(db.value(f"select count(*) from pawl.outcome where attempts = {n}")) for n in (2, 3))
+                assert twice >= 50, f"only {twice} were claimed ahead"
+                assert thrice <= 7, (twice, thrice)
+                assert len(frozen) == 4, len(frozen)
+                late = db.rows("select * from pawl.outcome order by id")
+                for process in frozen:
+                    process.send(signal.SIGCONT)
+                    process.wait()
+                assert db.rows("select * from pawl.outcome order by id") == late
+            finally:
+                for process in frozen:
+                    process.kill()
 
 
 def crash_measured():

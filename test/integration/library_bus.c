@@ -6,6 +6,7 @@
 #include <pawl/pawl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -418,6 +419,22 @@ static void work(const PawlWork *options)
     worker_end(worker);
 }
 
+/* Crashes or stops the whole program. */
+static PawlOutcome handle_or_end(PawlJob *job, void *context)
+{
+    (void)context;
+    if (strcmp(job->type, "crash") == 0)
+        abort();
+    if (strcmp(job->type, "freeze") == 0)
+        raise(SIGSTOP);
+    return PAWL_JOB_COMPLETE;
+}
+
+static void scenario_crash(void)
+{
+    work(&(PawlWork){.domain = "shop", .handler = handle_or_end, .lease_ms = 1000, .drain = true});
+}
+
 static void scenario_work(void)
 {
     work(&(PawlWork){.domain = "shop", .handler = handle, .drain = true});
@@ -773,6 +790,7 @@ static const struct {
     {"one",           scenario_one          },
     {"close",         scenario_close        },
     {"work",          scenario_work         },
+    {"crash",         scenario_crash        },
     {"types",         scenario_types        },
     {"order",         scenario_order        },
     {"work-in-tx",    scenario_work_in_tx   },

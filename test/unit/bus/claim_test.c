@@ -51,14 +51,16 @@ TEST(claim_takes_only_the_types_asked_for)
 }
 
 /* Notes where each claim began, and takes longer than is cheap. */
-#define CLAIM_NOTED                                                                                                \
-    "create table public.began (n serial, after bigint);"                                                          \
-    "alter function pawl.claim(integer, integer, integer, bigint[], text[], text, text[]) rename to claim_itself;" \
-    "create function pawl.claim(integer, integer, integer, a bigint[], text[], text, text[]) "                     \
-    "returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint, "        \
-    "max_attempts smallint, priority smallint, pos bigint, progress jsonb) language plpgsql as $$ begin "          \
-    "insert into public.began (after) values (a[5]); perform pg_sleep(0.02); "                                     \
-    "return query select * from pawl.claim_itself($1, $2, $3, $4, $5, $6, $7); end $$"
+#define CLAIM_NOTED                                                                                                  \
+    "create table public.began (n serial, after bigint);"                                                            \
+    "alter function pawl.claim(integer, integer, integer, bigint[], text[], text, text[], integer, integer) rename " \
+    "to claim_itself;"                                                                                               \
+    "create function pawl.claim(integer, integer, integer, a bigint[], text[], text, text[], integer, integer) "     \
+    "returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint, "          \
+    "max_attempts smallint, priority smallint, pos bigint, progress jsonb, lost boolean) language plpgsql as $$ "    \
+    "begin "                                                                                                         \
+    "insert into public.began (after) values (a[5]); perform pg_sleep(0.02); "                                       \
+    "return query select * from pawl.claim_itself($1, $2, $3, $4, $5, $6, $7, $8, $9); end $$"
 
 TEST(claim_of_some_types_does_not_walk_over_the_others_again)
 {
@@ -95,7 +97,8 @@ TEST(claim_refuses_a_domain_that_cannot_exist)
     ClaimedCommand               *claimed = NULL;
     int                           count;
 
-    assert_code(ERR_INVALID, claimer_claim(claimer, soon(), bus->arena, 1, 1000, &claimed, &count, &error));
+    assert_code(ERR_INVALID, claimer_claim(claimer, soon(), bus->arena, &(ClaimTerms){.limit = 1, .lease_ms = 1000},
+                                           &claimed, &count, &error));
     assert_contains(error.text, "domain must be");
 }
 

@@ -56,7 +56,8 @@ int bus_claim(Bus *bus, Claimer *claimer, int limit, int lease_ms, ClaimedComman
     Error error = {0};
     int   count = 0;
 
-    assert_ok(claimer_claim(claimer, soon(), bus->arena, limit, lease_ms, ret_list, &count, &error));
+    assert_ok(claimer_claim(claimer, soon(), bus->arena, &(ClaimTerms){.limit = limit, .lease_ms = lease_ms}, ret_list,
+                            &count, &error));
     return count;
 }
 
