@@ -1,4 +1,4 @@
--- look.lua - for wrk: each request asks for another of the wallets w1 to wWALLETS. Called by run.sh.
+-- look.lua - for wrk: each request asks for another of the wallets w1 to wWALLETS. Called by report.py.
 --
 --     PAWL_ADMIN_TOKEN=... wrk -t2 -c64 -d10s -s test/bench/look.lua http://127.0.0.1:8080 -- [WALLETS]
 

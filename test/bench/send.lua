@@ -1,4 +1,4 @@
--- send.lua - for wrk: each request is another command. Called by run.sh.
+-- send.lua - for wrk: each request is another command. Called by report.py.
 --
 --     PAWL_ADMIN_TOKEN=... wrk -t2 -c64 -d10s -s test/bench/send.lua http://127.0.0.1:8080 -- [ids]
 --
@@ -37,8 +37,9 @@ function response(status)
     if status ~= 201 then refused = refused + 1 end
 end
 
-function done()
+function done(summary, latency)
     local sum = 0
     for _, thread in ipairs(threads) do sum = sum + thread:get("refused") end
     print("Refused: " .. sum)
+    for _, percent in ipairs({50, 90, 99}) do print(string.format("P%d: %.3f", percent, latency:percentile(percent) / 1000)) end
 end

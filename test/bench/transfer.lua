@@ -1,4 +1,4 @@
--- transfer.lua - for wrk: each request moves money under a key of its own. Called by run.sh.
+-- transfer.lua - for wrk: each request moves money under a key of its own. Called by report.py.
 --
 --     PAWL_ADMIN_TOKEN=... wrk -t2 -c64 -d10s -s test/bench/transfer.lua http://127.0.0.1:8080 -- [any|hot|batch] [WALLETS]
 --
@@ -51,5 +51,5 @@ function done(summary, latency)
     local sum = 0
     for _, thread in ipairs(threads) do sum = sum + thread:get("refused") end
     print("Refused: " .. sum)
-    print(string.format("P99: %.1f", latency:percentile(99) / 1000))
+    for _, percent in ipairs({50, 90, 99}) do print(string.format("P%d: %.3f", percent, latency:percentile(percent) / 1000)) end
 end
