@@ -10,9 +10,10 @@ create database pawl
 --
 --   pawl_owner  pawl itself, daemon and commands alike: owns the database and pawl's schemas, sees statistics, creates
 --               databases for `pawl bench`. No CREATEROLE: before PostgreSQL 16 that grants pg_execute_server_program.
---               So all groups are created here
+--               So all groups are created here. A member of handler, to end its sessions
 --   handler     transactions that call functions of applications: pawl_handler, and USAGE of schemas that app creates.
---               Their code may change the settings and the password of its own login, so both are reset
+--               Their code may change the settings and the password of its own login, so both are reset. It may not
+--               signal processes: it could end all others of its login
 --   app         applications: pawl_app, pawl_treasurer, and CREATE; a schema of its own comes first in its search_path
 --
 -- app and handler have at most 80 of the server's 200 connections each, so that code of applications cannot use up
@@ -58,13 +59,20 @@ begin
   if not exists (select from pg_catalog.pg_roles where rolname = 'handler') then
     create role handler login;
     grant pawl_handler to handler;
-    alter default privileges for role app grant usage on schemas to handler;
     for v_sql in
       select format('grant usage on schema %I to handler', nspname) from pg_catalog.pg_namespace
       where nspowner = 'app'::regrole
     loop
       execute v_sql;
     end loop;
+  end if;
+  alter default privileges for role app grant usage on schemas to handler; -- which `drop owned by handler` takes away
+  if not pg_has_role('pawl_owner', 'handler', 'usage') then
+    grant handler to pawl_owner;
+  end if;
+  if has_function_privilege('public', 'pg_terminate_backend(integer, bigint)', 'execute') then
+    revoke execute on function pg_terminate_backend(integer, bigint), pg_cancel_backend(integer) from public;
+    grant execute on function pg_terminate_backend(integer, bigint), pg_cancel_backend(integer) to pawl_owner, pawl_app;
   end if;
   for v_role in select rolname from pg_catalog.pg_roles where rolname in ('app', 'handler') and rolconnlimit = -1 loop
     execute format('alter role %I connection limit 80', v_role);

@@ -58,6 +58,12 @@ static const char *path_resolve(const char *path, Arena *arena)
     return arena_print(arena, "%s/%s", here, path);
 }
 
+/* Functions of applications may change the defaults of their login. These would lock all others out: a library that
+ * does not exist, a role without rights, no time, a session that ends when it is idle or has an error. */
+#define HANDLER_OPTIONS                                                                                    \
+    "-c%%20local_preload_libraries%%3D%%20-c%%20role%%3Dnone%%20-c%%20idle_session_timeout%%3D0%%20-c%%20" \
+    "statement_timeout%%3D0%%20-c%%20exit_on_error%%3Doff"
+
 ErrorCode cluster_home_name(const char *path, Arena *arena, ClusterHome *ret_home, Error *reterr)
 {
     const char *home    = path_resolve(path, arena);
@@ -84,8 +90,8 @@ ErrorCode cluster_home_name(const char *path, Arena *arena, ClusterHome *ret_hom
         .url_admin        = arena_print(arena, "postgresql://pawl@/pawl?host=%s&port=5432", run),
         .url              = arena_print(arena, "postgresql://pawl_owner@/pawl?host=%s&port=5432", run),
         .url_app          = arena_print(arena, "postgresql://app@/pawl?host=%s&port=5432", run),
-        .url_handler      = arena_print(arena, "postgresql://handler@/pawl?host=%s&port=5432", run),
-        .url_initdb       = arena_print(arena, "postgresql://pawl@/postgres?host=%s&port=5432", run),
+        .url_handler = arena_print(arena, "postgresql://handler@/pawl?host=%s&port=5432&options=" HANDLER_OPTIONS, run),
+        .url_initdb  = arena_print(arena, "postgresql://pawl@/postgres?host=%s&port=5432", run),
     };
     return OK;
 }

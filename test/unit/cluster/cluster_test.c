@@ -372,6 +372,57 @@ TEST(cluster_settings_of_the_login_of_handlers_are_reset)
     cluster_close(cluster);
 }
 
+/* They would lock out every other function of applications. */
+TEST(cluster_settings_of_the_login_of_handlers_lock_no_other_out)
+{
+    const char *home    = home_new();
+    Cluster    *cluster = open_ok(home);
+    const char *url     = cluster_url_handler(cluster);
+
+    ask(url, "alter role handler set idle_session_timeout = 1");
+    ask(url, "alter role handler set statement_timeout = 1");
+    ask(url, "alter role handler set exit_on_error = on");
+    ask(url, "alter role handler set local_preload_libraries = 'none'");
+    ask(url, "alter role handler set role = 'pawl_handler'");
+    assert_string_equal(
+        ask(url, "select current_user || ' ' || string_agg(setting, ',' order by name) from pg_settings where name in "
+                 "('exit_on_error', 'idle_session_timeout', 'local_preload_libraries', 'statement_timeout')"),
+        "handler off,0,,0");
+    cluster_close(cluster);
+}
+
+/* A function of an application could end all others, and what ends it when its time is over. */
+TEST(cluster_login_of_handlers_signals_no_processes_and_pawl_ends_its_sessions)
+{
+    static const char *const rights =
+        "select has_function_privilege(current_user, 'pg_terminate_backend(integer, bigint)', 'execute') "
+        "or has_function_privilege(current_user, 'pg_cancel_backend(integer)', 'execute')";
+    const char *home    = home_new();
+    Cluster    *cluster = open_ok(home);
+
+    assert_string_equal(ask(cluster_url_handler(cluster), rights), "f");
+    assert_string_equal(ask(cluster_url(cluster), rights), "t");
+    assert_string_equal(ask(cluster_url_app(cluster), rights), "t");
+    assert_string_equal(ask(cluster_url(cluster), "select pg_has_role('handler', 'usage')"), "t");
+    assert_string_equal(ask(cluster_url_handler(cluster), "select pg_has_role('pawl_owner', 'member')"), "f");
+    cluster_close(cluster);
+}
+
+/* Which a role may always do to itself. */
+TEST(cluster_start_mends_what_the_login_of_handlers_has_dropped)
+{
+    static const char *const granted = "select has_schema_privilege('handler', 'later', 'usage')";
+    const char              *home    = home_new();
+    Cluster                 *cluster = open_ok(home);
+
+    ask(cluster_url_handler(cluster), "drop owned by handler");
+    cluster_close(cluster);
+    cluster = open_ok(home);
+    ask(cluster_url_app(cluster), "create schema later");
+    assert_string_equal(ask(cluster_url_app(cluster), granted), "t");
+    cluster_close(cluster);
+}
+
 TEST(cluster_first_start_makes_a_durable_private_server)
 {
     static const struct {
