@@ -22,6 +22,10 @@ select quote_ident(session_user) as login,
 from pg_namespace n
 where n.nspname = 'pawl'
 
+-- name: doctor_ender
+-- May this login end sessions of the handlers'? $1 their login. Columns: may_end, login (this one's, quoted).
+select pg_has_role(to_regrole($1::text), 'usage') as may_end, quote_ident(session_user) as login
+
 -- name: doctor_place
 -- Where the session is: text place, the same for all sessions of one database.
 select (select s.system_identifier from pg_control_system() s) || '/' || d.oid as value

@@ -148,12 +148,16 @@ select pg_catalog.pg_backend_pid()::bigint as value
 -- name: process_end
 -- Ends a process of the server whose transaction began $2 milliseconds ago or earlier, so not one that has the same
 -- number later. $1 pid. A commit that waits for a standby has no snapshot any more, and is spared: an end would make
--- it visible without the standby. Columns: is_there, is_ended boolean.
-select count(*) > 0 as is_there, coalesce(bool_or(s.is_ended), false) as is_ended
+-- it visible without the standby. Columns: is_there, is_ended, is_refused (this login sees and ends only sessions of
+-- logins whose rights it has) boolean.
+select count(*) > 0 as is_there, coalesce(bool_or(s.is_ended), false) as is_ended,
+       coalesce(bool_or(not s.may_end), false) as is_refused
 from (
-  select case when a.backend_xmin is not null then pg_terminate_backend(a.pid) end as is_ended
+  select case when a.backend_xmin is not null then pg_terminate_backend(a.pid) end as is_ended, r.may_end
   from pg_stat_activity a
-  where a.pid = $1::integer and a.xact_start <= clock_timestamp() - $2::bigint * interval '1 millisecond') s
+  cross join lateral (select pg_has_role(a.usesysid, 'usage') as may_end) r
+  where a.pid = $1::integer
+    and (a.xact_start <= clock_timestamp() - $2::bigint * interval '1 millisecond' or not r.may_end)) s
 
 -- name: rollback_reset
 -- See commit_reset: a rollback keeps advisory locks of the session.

@@ -57,6 +57,7 @@ static ErrorCode pools_make(App *app, Error *reterr)
     PoolOptions handler = options;
 
     handler.conninfo         = settings->handler_database_url;
+    handler.end_conninfo     = app->database_url;
     handler.application_name = "pawl handler";
     handler.size_reserved    = 0;
     if (handler.conninfo) /* first, so that the sizes in the metrics are those of the other */

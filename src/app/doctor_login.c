@@ -15,6 +15,12 @@
 DB_ROW(Login, LOGIN_COLUMNS);
 DB_SHAPE(login, Login, LOGIN_COLUMNS);
 
+#define ENDER_COLUMNS(X, T) \
+    X(T, BOOL, may_end)     \
+    X(T, TEXT, login)
+DB_ROW(Ender, ENDER_COLUMNS);
+DB_SHAPE(ender, Ender, ENDER_COLUMNS);
+
 DB_SHAPE(found, HandlerFound, HANDLER_FOUND_COLUMNS);
 
 static ErrorCode check_place(Doctor *doctor, Pool *pool, CheckResult *result, Error *reterr)
@@ -63,6 +69,28 @@ static ErrorCode check_rights(Doctor *doctor, const Login *login, CheckResult *r
                                        login->login, login->others),
                            arena_print(arena, "revoke %s from %s", login->others, login->login));
     return OK;
+}
+
+/* Can pawl's own login end functions that outlive their deadline? Their login can, but they can end its sessions as well. */
+static ErrorCode check_ender(Doctor *doctor, const Login *login, CheckResult *result, Error *reterr)
+{
+    TxOptions options = {.name      = "doctor",
+                         .deadline  = deadline_in_ms(DOCTOR_CHECK_MS),
+                         .arena     = doctor->arena,
+                         .read_only = true};
+    Arena    *arena   = doctor->arena;
+    Ender     ender;
+
+    TRY(db_call(doctor->app->pool, &options, sql_app_doctor_ender, DB_ARGS(db_text(login->login)), &ender_shape, &ender,
+                reterr));
+    if (ender.may_end)
+        return OK;
+    return check_found(result, CHECK_WARN,
+                       arena_print(arena,
+                                   "%s may not end sessions of %s: only %s itself ends functions that outlive their "
+                                   "deadline, and a function can prevent that",
+                                   ender.login, login->login, login->login),
+                       arena_print(arena, "run as an administrator: grant %s to %s", login->login, ender.login));
 }
 
 /* Of a section [worker NAME]; others name theirs when they start. */
@@ -123,6 +151,8 @@ ErrorCode check_handler_login(Doctor *doctor, CheckResult *result, Error *reterr
         return OK;
     TRY(doctor_ask_of(doctor, pool, sql_app_doctor_login, &login_shape, &login, reterr));
     TRY(check_rights(doctor, &login, result));
+    if (result->state == CHECK_OK)
+        TRY(check_ender(doctor, &login, result, reterr));
     for (size_t i = 0; result->state == CHECK_OK && i < settings->workers_count; i++) {
         const WorkerSettings *worker = settings->workers_list[i].values;
 

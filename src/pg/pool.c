@@ -62,6 +62,7 @@ static Pool *pool_make(PoolOptions options)
     Pool *pool = memory_new(1, sizeof *pool);
 
     options.conninfo         = memory_text(options.conninfo);
+    options.end_conninfo     = memory_text(options.end_conninfo ? options.end_conninfo : options.conninfo);
     options.application_name = memory_text(options.application_name ? options.application_name : "pawl");
     pool->options            = options;
     pool->slots              = memory_new((size_t)options.size_max, sizeof *pool->slots);
@@ -150,6 +151,7 @@ void pool_free(Pool *pool)
     cond_done(&pool->drained);
     cond_done(&pool->janitor_wake);
     free((void *)(uintptr_t)pool->options.conninfo);
+    free((void *)(uintptr_t)pool->options.end_conninfo);
     free((void *)(uintptr_t)pool->options.application_name);
     free(pool->slots);
     free(pool);

@@ -28,9 +28,10 @@
  * whether the server is gone. Nor is the silence met by a caller with less than a second left, nor a server that has no
  *      connection to spare: then the caller waits for one of ours. Only an answered statement sets the count back.
  *   7. Code that is not pawl's cannot outlive its transaction's deadline: it can catch a cancel and the server's time
- *      limits, and tell the server not to look for a closed socket. It cannot catch the end of its process, which needs
- *      no right but to be of the same login. So a pool that has run such code keeps one connection more, over size_max,
- *      which the janitor uses for that. A commit is never ended: the process is spared while it has no snapshot.
+ *      limits, and tell the server not to look for a closed socket. It cannot catch the end of its process. So a pool
+ *      that has run such code keeps one connection more, over size_max, which the janitor uses for that. It has another
+ *      login, because such code may end every session of its own one; the same login does it only if the other one has
+ *      no right to. A commit is never ended: the process is spared while it has no snapshot.
  * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of an
  * acquired slot, and is never held across a round trip.
  * Ownership: the pool owns connections; a Checkout borrows one.
@@ -52,6 +53,7 @@ typedef struct Checkout Checkout;
 /* Zero means the default in the comment. */
 typedef struct {
     const char   *conninfo;         /* borrowed until pool_new() returns */
+    const char   *end_conninfo;     /* conninfo; borrowed too; of the login that ends processes: invariant 7 */
     const char   *application_name; /* "pawl" */
     int           size_min;         /* 2; kept open once opened */
     int           size_max;         /* 10; 1..POOL_SIZE_MAX */

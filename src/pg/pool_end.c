@@ -4,8 +4,10 @@
  *
  * A slot counts against size_max until its process is gone, so however many of them hang, the server never sees more
  * connections of this pool than size_max and the one that ends them. That one is opened when such code first runs:
- * later the login may have no connection left.
+ * later its login may have no connection left.
  */
+#include <string.h>
+
 #include "base/log.h"
 #include "pg/metric.h"
 #include "pg/pool_internal.h"
@@ -17,7 +19,7 @@
 #define ENDER_CALL_MS  5000
 #define ENDER_BYTES    4096
 
-#define ENDING_COLUMNS(X, T) X(T, BOOL, is_there, is_ended)
+#define ENDING_COLUMNS(X, T) X(T, BOOL, is_there, is_ended, is_refused)
 DB_ROW(Ending, ENDING_COLUMNS);
 DB_SHAPE(ending, Ending, ENDING_COLUMNS);
 
@@ -60,7 +62,7 @@ static void ender_open(Pool *pool)
     Error error = {0};
 
     if (ender_is_due(pool) &&
-        conn_open(pool->options.conninfo, pool->options.application_name,
+        conn_open(pool->ends_own ? pool->options.conninfo : pool->options.end_conninfo, pool->options.application_name,
                   janitor_deadline(pool, pool->options.connect_ms_max), &pool->ender, &error) != OK)
         log_error(LOG_WARN, "pool", "no connection to end functions that outlive their deadline", &error);
 }
@@ -81,6 +83,18 @@ static ErrorCode process_end(Pool *pool, int process, int64_t age_ms, Ending *re
                                        .read_only  = true};
 
     return db_one(&tx, sql_pg_process_end, DB_ARGS(db_i64(process), db_i64(age_ms)), &ending_shape, ret_ending, reterr);
+}
+
+/* Its own login may, but code of the same login may end that connection first. */
+static bool ender_refused(Pool *pool, int process)
+{
+    if (pool->ends_own || strcmp(pool->options.end_conninfo, pool->options.conninfo) == 0)
+        return false;
+    pool->ends_own = true;
+    log_write(LOG_WARN, "pool",
+              "pawl's login may not end sessions of the handlers', so theirs does, which can be prevented: pawl doctor",
+              LOG_INT("pid", process));
+    return true;
 }
 
 /* The process that is to be ended for this slot; 0: none. */
@@ -116,9 +130,13 @@ static bool slot_end(Checkout *slot)
     if (!process)
         return true;
     if (process_end(pool, process, age_ms, &ending, &error) != OK) {
+        if (strcmp(error.sqlstate, "42501") == 0 && ender_refused(pool, process))
+            return false;
         log_error(LOG_WARN, "pool", "cannot end a function that outlives its deadline, will retry", &error);
         return false;
     }
+    if (ending.is_refused && ender_refused(pool, process))
+        return false;
     if (!ending.is_there)
         ending_free(slot);
     if (!ending.is_ended || slot->is_ended)

@@ -80,6 +80,7 @@ struct Pool {
     bool        runs_foreign; /* it has run code that is not pawl's */
     Conn       *ender;        /* the janitor's own, to end such code; over size_max */
     Mono        next_ender;   /* not opened before */
+    bool        ends_own;     /* the janitor's: the login of end_conninfo has no right to end what runs in this pool */
     Cond        janitor_wake;
     bool        janitor_woken, janitor_stop;
     pthread_t   janitor;

@@ -43,8 +43,8 @@ grant insert, select on all tables in schema app to public;
 
 
 @contextmanager
-def handlers(connections=SIZE + 1):
-    """A login of handlers that may have as many connections as the pool, and the one that ends what runs in them."""
+def handlers(connections=SIZE):
+    """A login of handlers that may have as many connections as the pool: those that end what runs in them have pawl's own login."""
     with Database() as db:
         login = f"handler_of_{db.name}"
         db.rows(f"create role {login} login connection limit {connections} in role pawl_handler; create schema app; "
@@ -87,6 +87,67 @@ def steps_that_catch_their_cancel_leave_their_connections_to_others():
         wait_process(pawl, start(pawl, "quick"), "COMPLETED")
         assert metric(pawl, "pawl_pool_processes_ended_total") == 4 * SIZE
         stop_clean(pawl.server)
+
+
+# Not security definer, so with the rights of the session: they end every session of their login that has become idle, again and again.
+HOSTILE = """
+create function app.ends_others (payload jsonb, command_id uuid) returns jsonb language plpgsql as $$
+begin
+  perform set_config('client_connection_check_interval', '0', true);
+  loop
+    begin
+      perform pg_stat_clear_snapshot();
+      perform pg_terminate_backend(pid) from pg_stat_activity where usename = session_user and state = 'idle'
+        and state_change < clock_timestamp() - interval '100 ms';
+      perform pg_sleep(0.001);
+    exception when query_canceled then null;
+    end;
+  end loop;
+end $$;
+"""
+
+
+@test
+def functions_cannot_end_what_ends_them():
+    """Nor take its connection: it has pawl's own login, to whose sessions they have no right."""
+    with handlers() as (db, pawl, login):
+        db.rows(HOSTILE)
+        commands = [send(pawl, "shop", "hostile") for _ in range(SIZE)]
+        worker = pawl.start("work", "shop", "--sql", "app.ends_others", "--timeout", "5s", "-j", str(SIZE))
+        hostile = f"select pid from pg_stat_activity where usename = '{login}' and state = 'active'"
+        wait_until(lambda: len(db.rows(hostile)) == SIZE, what="all of them run")
+        all_ended(db, db.rows(hostile))
+        for command in commands:
+            wait_until(lambda: "RETRY_SCHEDULED" in events(show(pawl, command)), what="it counts as an attempt")
+        stop_clean(worker)
+
+
+@test
+def a_login_without_the_right_leaves_the_end_to_that_of_the_functions():
+    """And says so once. Doctor says so before, with the grant that mends it."""
+    with handlers(connections=SIZE + 1) as (db, pawl, login):
+        plain = f"worker_of_{db.name}"
+        db.rows(f"create role {plain} login in role pawl_worker, pawl_monitor, pawl_reader")
+        try:
+            send(pawl, "shop", "outlives")
+            pawl.env["PAWL_DATABASE_URL"] = db.url.replace("postgres@", f"{plain}@", 1)
+            found = {row["check"]: row for row in pawl.run("doctor", "--json").json}["handlers' login"]
+            assert (found["state"], found["advice"]) == ("warn", f"run as an administrator: grant {login} to {plain}"), found
+            worker = pawl.start("work", "shop", "--sql", "app.outlives", "--timeout", "1s")
+            wait_until(lambda: running(db, login), what="it runs")
+            all_ended(db, running(db, login))
+            assert len([line for line in worker.stderr if "may not end sessions" in line]) == 1, worker.stderr
+            stop_clean(worker)
+            db.rows(found["advice"].split(": ")[1])
+            found = {row["check"]: row for row in pawl.run("doctor", "--json").json}["handlers' login"]
+            assert found["state"] == "ok", found
+            worker = pawl.start("work", "shop", "--sql", "app.outlives", "--timeout", "1s")
+            wait_until(lambda: running(db, login), what="it runs again")
+            all_ended(db, running(db, login))
+            stop_clean(worker)
+            assert not [line for line in worker.stderr if "may not end sessions" in line], worker.stderr
+        finally:
+            db.rows(f"drop owned by {plain}; drop role {plain}")
 
 
 @test
