@@ -43,10 +43,11 @@ struct Work {
 };
 
 /* Did the server say how it ended? Only an error of its own, on a connection that it keeps, proves that it rolled
- * back. */
+ * back. A statement that said too much was given up before its end. */
 static bool answer_is_lost(const Conn *conn, ErrorCode code, const Error *error)
 {
-    if (code == ERR_UNKNOWN || conn_transaction(conn) == PQTRANS_UNKNOWN) /* a panic takes the connection with it */
+    if (code == ERR_UNKNOWN || conn_transaction(conn) == PQTRANS_ACTIVE ||
+        conn_transaction(conn) == PQTRANS_UNKNOWN) /* a panic takes the connection with it */
         return true;
     if (code != ERR_UNAVAILABLE && code != ERR_TIMEOUT) /* e.g. rows that came but do not fit their shape */
         return false;
