@@ -10,7 +10,7 @@
 -- Settings that a handler leaves changed for its transaction would fail what pawl does in it afterwards: a role without rights, or a
 -- short time limit. They are restored.
 -- What it says is bounded as well, because the worker would hold it in memory: it gets no notices, and the beginning of a long error. RAISE
--- INFO cannot be kept from it: pg/conn ends the connection after NOTICE_BYTES_MAX.
+-- INFO and the errors of triggers at the commit cannot be kept from it: pg/conn_relay ends the connection after RECEIVED_BYTES_MAX.
 -- Errors: 42501 the session or the function is not to be trusted. 42883 the function does not exist. QU070 its result is too large for any
 -- worker. P0001 it made its transaction read only, which cannot be undone.
 
@@ -49,7 +49,7 @@ declare
   c_settings constant text[] := array['session_authorization', 'role', 'session_replication_role', 'row_security', 'client_encoding',
     'standard_conforming_strings', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout',
     'client_connection_check_interval', 'client_min_messages'];
-  c_text constant integer := 8192; -- characters of an error
+  c_text constant integer := 8192; -- characters of each text of an error
   v_name text := pg_catalog.format('%I.%I', p_schema, p_name);
   v_path text := pg_catalog.current_setting('search_path');
   v_read_only text := pg_catalog.current_setting('transaction_read_only');
@@ -61,6 +61,11 @@ declare
   v_detail text;
   v_hint text;
   v_context text;
+  v_column text;
+  v_constraint text;
+  v_type text;
+  v_table text;
+  v_schema text;
 begin
   if not pawl.handler_is_safe((v_name || '(pg_catalog.jsonb, pg_catalog.uuid)')::regprocedure) then
     raise exception 'function % must belong to a role that may act as %, or be security definer and be called by a login of pawl_handler only',
@@ -78,13 +83,17 @@ begin
     end if;
   exception when query_canceled or assert_failure or others then -- each means all: others leaves out the first two
     get stacked diagnostics v_state = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail,
-      v_hint = pg_exception_hint, v_context = pg_exception_context;
-    if greatest(pg_catalog.length(v_message), pg_catalog.length(v_detail), pg_catalog.length(v_hint), pg_catalog.length(v_context))
-       operator(pg_catalog.<=) c_text then
+      v_hint = pg_exception_hint, v_context = pg_exception_context, v_column = column_name, v_constraint = constraint_name,
+      v_type = pg_datatype_name, v_table = table_name, v_schema = schema_name;
+    if greatest(pg_catalog.length(v_message), pg_catalog.length(v_detail), pg_catalog.length(v_hint), pg_catalog.length(v_context),
+         pg_catalog.length(v_column), pg_catalog.length(v_constraint), pg_catalog.length(v_type), pg_catalog.length(v_table),
+         pg_catalog.length(v_schema)) operator(pg_catalog.<=) c_text then
       raise;
     end if;
     raise exception using errcode = v_state, message = pg_catalog.left(v_message, c_text), detail = pg_catalog.left(v_detail, c_text),
-      hint = pg_catalog.left(v_hint, c_text);
+      hint = pg_catalog.left(v_hint, c_text), column = pg_catalog.left(v_column, c_text),
+      constraint = pg_catalog.left(v_constraint, c_text), datatype = pg_catalog.left(v_type, c_text),
+      table = pg_catalog.left(v_table, c_text), schema = pg_catalog.left(v_schema, c_text);
   end;
   if not pg_catalog.texteq(pg_catalog.current_setting('search_path'), v_path) then
     v_value := pg_catalog.set_config('search_path', v_path, true);

@@ -185,6 +185,8 @@ begin
   case payload ->> 'how'
     when 'error' then raise exception '%', v_text using errcode = 'QU065';
     when 'detail' then raise exception 'refused' using errcode = 'QU065', detail = v_text, hint = v_text;
+    when 'names' then raise exception 'refused' using errcode = 'QU065', column = v_text, constraint = v_text, datatype = v_text,
+      table = v_text, schema = v_text;
     when 'canceled' then raise exception '%', v_text using errcode = 'query_canceled';
     when 'notice' then raise notice '%', v_text;
     when 'wake' then perform set_config('pawl.wake', v_text, true);
@@ -211,7 +213,7 @@ def what_a_function_says_besides_its_result_takes_no_memory():
         measured(pawl)
         pawl.serve()
         before = memory_mib(pawl.server.pid)
-        for how, end in (("error", "FAILED"), ("detail", "FAILED"), ("canceled", "WAITING_FOR_TSQ"), ("notice", "COMPLETED"), ("wake", "COMPLETED")):
+        for how, end in (("error", "FAILED"), ("detail", "FAILED"), ("names", "FAILED"), ("canceled", "WAITING_FOR_TSQ"), ("notice", "COMPLETED"), ("wake", "COMPLETED")):
             for process in say(pawl, how, 32):
                 wait_process(pawl, process, end)
             most = memory_mib(pawl.server.pid, "VmHWM")
