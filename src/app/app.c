@@ -60,6 +60,7 @@ static ErrorCode pools_make(App *app, Error *reterr)
     handler.end_conninfo     = app->database_url;
     handler.application_name = "pawl handler";
     handler.size_reserved    = 0;
+    handler.is_relayed       = true;
     if (handler.conninfo) /* first, so that the sizes in the metrics are those of the other */
         TRY(pool_new(&handler, &app->handler_pool, reterr));
     TRY(pool_new(&options, &app->pool, reterr));

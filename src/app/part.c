@@ -299,8 +299,9 @@ static void auth_submit(void *context, TokenCheck *check)
 static ErrorCode http_start(Daemon *daemon, Error *reterr)
 {
     const Settings *settings = &daemon->app->settings;
-    int             connections =
-        descriptors_for_clients(descriptors_raise(), (int)settings->pool_max, (int)settings->http_connections);
+    /* A connection of handlers has three: see conn_relay(). */
+    int descriptors       = (int)settings->pool_max * (settings->handler_database_url ? 4 : 1);
+    int connections       = descriptors_for_clients(descriptors_raise(), descriptors, (int)settings->http_connections);
     ServerOptions options = {
         .bound_fd         = daemon->bound_fd,
         .listen           = settings->listen,

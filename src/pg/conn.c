@@ -69,6 +69,7 @@ void conn_close(Conn *conn)
         PQfreeCancel(conn->cancel);
     if (conn->native)
         PQfinish(conn->native);
+    conn_relay_end(conn);
     free(conn);
 }
 

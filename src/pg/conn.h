@@ -17,7 +17,8 @@
  *   4. Several hosts are tried one after the other, each with an equal share of the time; the writable one wins unless
  *      the url asks for something else.
  *   5. No message contains the password or a parameter's value.
- *   6. A statement that sends more than NOTICE_BYTES_MAX of notices is given up: 54000.
+ *   6. A statement that sends more than RECEIVED_BYTES_MAX before its result is given up: 54000. Behind a relay
+ *      everything counts that the server sends, also of a message that is not yet complete; otherwise complete notices.
  * Names are looked up by the C library, which knows no deadline: use addresses or a local resolver where that matters.
  * Threads: one at a time; a Checkout guarantees it. Ownership: conn_close() frees.
  */
@@ -32,7 +33,7 @@
 #include "base/error.h"
 #include "pg/conninfo.h"
 
-#define NOTICE_BYTES_MAX ((size_t)64 << 20)
+#define RECEIVED_BYTES_MAX ((size_t)64 << 20)
 
 typedef struct Conn Conn;
 
@@ -42,6 +43,10 @@ SCOPED(PGresult, PQclear)
  * ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_BUSY: worth another try. */
 must_check ErrorCode conn_open(const char *conninfo, const char *application_name, Deadline deadline, Conn **ret_conn,
                                Error *reterr);
+/* Just opened: hold at most RECEIVED_BYTES_MAX of what the server sends, because it runs code that is not pawl's, which
+ * decides how long an INFO or an error is. Costs two descriptors, and a copy of each byte. ERR_UNAVAILABLE: there are
+ * no more descriptors. */
+must_check ErrorCode conn_relay(Conn *conn, Error *reterr);
 void                 conn_close(Conn *conn);
 SCOPED(Conn, conn_close)
 

@@ -1,6 +1,6 @@
 /*
- * conn_internal.h - a connection from inside: conn_open.c makes it, conn_statement.c runs statements on it, conn.c ends
- * it.
+ * conn_internal.h - a connection from inside: conn_open.c makes it, conn_statement.c runs statements on it,
+ * conn_relay.c bounds what it holds, conn.c ends it.
  */
 #ifndef PG_CONN_INTERNAL_H
 #define PG_CONN_INTERNAL_H
@@ -34,19 +34,28 @@ struct Conn {
      * both. */
     _Atomic(PGcancel *) cancel;
     atomic_bool         interrupted;
-    int                 socket;
+    int                 socket; /* the server's: libpq's own, or behind the relay */
+    int                 relay;  /* the other end of what libpq has for its socket */
+    bool                is_relayed;
     bool                condemned;
-    bool                abandoned;    /* a statement inside a transaction may still run on the server */
-    bool                may_commit;   /* what is under way may be committing */
-    bool                unreplicated; /* it has committed without its standby */
-    bool                is_large;     /* see conn_is_large() */
-    size_t              notice_bytes; /* since the last result */
+    bool                abandoned;      /* a statement inside a transaction may still run on the server */
+    bool                may_commit;     /* what is under way may be committing */
+    bool                unreplicated;   /* it has committed without its standby */
+    bool                is_large;       /* see conn_is_large() */
+    size_t              received_bytes; /* since the last result: see invariant 6 of conn.h */
     PrepareRight        prepare;
     Prepared            prepared[PREPARED_MAX];
     int                 prepared_count;   /* those that the server has confirmed */
     int                 prepared_pending; /* behind them: those whose preparation was sent */
     char                name[CONNINFO_TEXT_SIZE];
 };
+
+/* ---- conn_relay.c: world_socket_wait(), PQconsumeInput() and PQflush() for any connection ---- */
+
+int  conn_wait(Conn *conn, int events, Deadline deadline);
+bool conn_take_input(Conn *conn);
+int  conn_put_output(Conn *conn);
+void conn_relay_end(Conn *conn); /* after PQfinish() */
 
 /* ---- conn_prepared.c ---- */
 

@@ -85,7 +85,8 @@ static void notice_read(void *context, const PGresult *result)
     const char *from = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
     size_t      size = PQresultMemorySize(result);
 
-    conn->notice_bytes += size;
+    if (!conn->is_relayed)
+        conn->received_bytes += size;
     conn->is_large |= size > LARGE_BYTES;
     if (from && strcmp(from, "SyncRepWaitForLSN") == 0)
         conn->unreplicated = true;

@@ -36,11 +36,11 @@ static ErrorCode conn_give_up(Conn *conn, Error *reterr)
     return fail(reterr, ERR_TIMEOUT, "database did not answer in time (%s)", conn->name);
 }
 
-/* A function that raises notices without end: what still runs is canceled. */
+/* A function that says too much, or never stops: what still runs is canceled. */
 static ErrorCode conn_flooded(Conn *conn, Error *reterr)
 {
     (void)conn_give_up(conn, NULL);
-    (void)fail(reterr, ERR_LIMIT, "the statement sent more than %zu MiB of notices", NOTICE_BYTES_MAX >> 20);
+    (void)fail(reterr, ERR_LIMIT, "the statement sent more than %zu MiB before its result", RECEIVED_BYTES_MAX >> 20);
     error_set_sqlstate(reterr, "54000");
     return ERR_LIMIT;
 }
@@ -49,13 +49,13 @@ static ErrorCode send_all(Conn *conn, Deadline deadline, Error *reterr)
 {
     int left;
 
-    while ((left = PQflush(conn->native)) == 1) {
-        int ready = world_socket_wait(PQsocket(conn->native), SOCKET_READ | SOCKET_WRITE, deadline);
+    while ((left = conn_put_output(conn)) == 1) {
+        int ready = conn_wait(conn, SOCKET_READ | SOCKET_WRITE, deadline);
 
         if (!ready)
             return conn_give_up(conn, reterr);
         /* Both sides may be stuck with full buffers: read, so that the server can go on reading. */
-        if ((ready & SOCKET_READ) && !PQconsumeInput(conn->native))
+        if ((ready & SOCKET_READ) && !conn_take_input(conn))
             return conn_lost(conn, reterr);
     }
     return left == 0 ? OK : conn_lost(conn, reterr);
@@ -65,16 +65,16 @@ static ErrorCode send_all(Conn *conn, Deadline deadline, Error *reterr)
 static ErrorCode next_result(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
 {
     while (PQisBusy(conn->native)) {
-        if (conn->notice_bytes > NOTICE_BYTES_MAX)
+        if (conn->received_bytes > RECEIVED_BYTES_MAX)
             return conn_flooded(conn, reterr);
-        if (!world_socket_wait(PQsocket(conn->native), SOCKET_READ, deadline))
+        if (!conn_wait(conn, SOCKET_READ, deadline))
             return conn_give_up(conn, reterr);
-        if (!PQconsumeInput(conn->native))
+        if (!conn_take_input(conn))
             return conn_lost(conn, reterr);
     }
     *ret_result = PQgetResult(conn->native);
     conn->is_large |= *ret_result && PQresultMemorySize(*ret_result) > LARGE_BYTES;
-    conn->notice_bytes = 0;
+    conn->received_bytes = 0;
     return OK;
 }
 

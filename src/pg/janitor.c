@@ -165,7 +165,7 @@ static ErrorCode probe_connect(const Pool *pool, Conn **ret_conn, Error *reterr)
     Deadline                 deadline = janitor_deadline(pool, pool->options.connect_ms_max);
     scoped(conn_close) Conn *conn     = NULL;
 
-    TRY(conn_open(pool->options.conninfo, pool->options.application_name, deadline, &conn, reterr));
+    TRY(pool_connect(pool, deadline, &conn, reterr));
     TRY(conn_ask(conn, deadline, reterr));
     *ret_conn = take(conn);
     return OK;
@@ -219,7 +219,7 @@ static bool suspect_answers(const Pool *pool, Conn **conn, Error *reterr)
     ErrorCode code     = OK;
 
     if (!*conn)
-        code = conn_open(pool->options.conninfo, pool->options.application_name, deadline, conn, reterr);
+        code = pool_connect(pool, deadline, conn, reterr);
     if (code == OK)
         code = conn_ask(*conn, deadline, reterr);
     return code == OK || !error_is_infrastructure(code, reterr->sqlstate);

@@ -68,6 +68,7 @@ typedef struct {
     int           breaker_open_ms;  /* 30 s between probes at most */
     BackoffPolicy connect_retry;    /* retry_connect */
     BackoffPolicy operation_retry;  /* retry_operation: for tx_run() and db_call() */
+    bool          is_relayed;       /* its connections run code that is not pawl's: see conn_relay() */
     bool          no_janitor;       /* a test calls pool_tend() itself */
 } PoolOptions;
 

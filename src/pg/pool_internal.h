@@ -126,6 +126,8 @@ must_check ErrorCode slot_take(Pool *pool, int wishes, Deadline deadline, Checko
 
 /* The least time for a try to connect that says something about the server. */
 int pool_fair_ms(const Pool *pool);
+/* One try to connect as this pool's callers do. */
+must_check ErrorCode pool_connect(const Pool *pool, Deadline deadline, Conn **ret_conn, Error *reterr);
 /* The slot is the caller's and OPENING: close the connection that it held, connect, and keep trying while that makes
  * sense. *ret_slot: this one, or another one that was handed over meanwhile, which may be OPENING too. */
 must_check ErrorCode slot_open(Checkout *slot, int wishes, Deadline deadline, Checkout **ret_slot, Error *reterr);

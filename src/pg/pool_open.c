@@ -29,6 +29,17 @@ static ErrorCode connect_begin(Checkout *slot, Error *reterr)
     return breaker_is_closed(&pool->breaker) ? OK : pool_refuse(pool, ERR_UNAVAILABLE, reterr);
 }
 
+ErrorCode pool_connect(const Pool *pool, Deadline deadline, Conn **ret_conn, Error *reterr)
+{
+    scoped(conn_close) Conn *conn = NULL;
+
+    TRY(conn_open(pool->options.conninfo, pool->options.application_name, deadline, &conn, reterr));
+    if (pool->options.is_relayed)
+        TRY(conn_relay(conn, reterr));
+    *ret_conn = take(conn);
+    return OK;
+}
+
 ErrorCode slot_connect(Checkout *slot, Deadline deadline, bool *ret_held, Error *reterr)
 {
     Pool     *pool  = slot->pool;
@@ -38,8 +49,7 @@ ErrorCode slot_connect(Checkout *slot, Deadline deadline, bool *ret_held, Error 
 
     *ret_held = code != OK;
     TRY(code);
-    code = conn_open(pool->options.conninfo, pool->options.application_name,
-                     deadline_sooner(deadline, deadline_in_ms(pool->options.connect_ms_max)), &conn, &error);
+    code = pool_connect(pool, deadline_sooner(deadline, deadline_in_ms(pool->options.connect_ms_max)), &conn, &error);
     if (code != OK) {
         if (reterr)
             *reterr = error;

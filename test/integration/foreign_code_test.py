@@ -234,9 +234,51 @@ def a_notice_that_cannot_be_kept_from_a_pod_leaves_its_memory_with_its_connectio
         wait_until(lambda: memory_mib(pawl.server.pid) < before + 60, what="the memory is free again")
         hanging, *_ = say(pawl, "info", 80, then=3600)
         shown = wait_process(pawl, hanging, "WAITING_FOR_TSQ")
-        assert "more than 64 MiB of notices" in shown["error"], shown
+        assert "more than 64 MiB before its result" in shown["error"], shown
         wait_until(lambda: not running(db, login), what="the functions are ended")
         wait_until(lambda: memory_mib(pawl.server.pid) < before + 60, what="the memory is free again")
+        stop_clean(pawl.server)
+
+
+# At the commit, however early constraints are checked: what no function around it could catch.
+SAYS_LATE = """
+create table app.said (depth int);
+create function app.say_late () returns trigger language plpgsql as $$
+begin
+  if new.depth < 1 then
+    set constraints all deferred;
+    insert into app.said values (new.depth + 1);
+  else
+    raise exception '%', repeat('abcdefg,', 200 * 131072);
+  end if;
+  return null;
+end $$;
+create constraint trigger late after insert on app.said deferrable initially deferred for each row execute function app.say_late();
+create function app.says_late (payload jsonb, command_id uuid) returns jsonb language sql security definer as
+  'insert into app.said values (0) returning payload';
+grant insert on app.said to public;
+"""
+
+
+@test
+def one_message_of_any_length_takes_64_mib():
+    """An INFO, and an error at the commit. libpq would hold each whole, and twice."""
+    with handlers() as (db, pawl, login):
+        db.rows(SAYS + SAYS_LATE)
+        measured(pawl)
+        for name, step in (("info", {"sql": "app.says", "input": {"how": "info", "mib": 200, "then": 0}}), ("late", {"sql": "app.says_late"})):
+            define(pawl, {"domain": "edge", "type": name, "on_failure": "troubleshoot", "steps": [{"name": "s", "retry": {"attempts": 1}, **step}]})
+        pawl.serve()
+        before = memory_mib(pawl.server.pid)
+        shown = wait_process(pawl, start(pawl, "info"), "WAITING_FOR_TSQ")
+        assert "more than 64 MiB before its result" in shown["error"], shown
+        late = start(pawl, "late")
+        wait_until(lambda: "answer to commit lost" in "".join(pawl.server.stderr), what="it is not known whether it has committed")
+        wait_until(lambda: not db.rows(f"select pid from pg_stat_activity where usename = '{login}' and state <> 'idle'"), what="it is ended")
+        most = memory_mib(pawl.server.pid, "VmHWM")
+        assert most < before + 220, f"{before} MiB, then {most} MiB"
+        wait_until(lambda: memory_mib(pawl.server.pid) < before + 60, what="the memory is free again")
+        assert pawl.run("process", "cancel", late).code == 0 and db.value("select count(*) from app.said") == "0"
         stop_clean(pawl.server)
 
 
