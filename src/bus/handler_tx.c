@@ -44,7 +44,7 @@ static ErrorCode body_call(Tx *tx, TxRun *run, Error *reterr)
     code = job_is_stopped(run->job) ? fail(reterr, ERR_CONFLICT, "handler was stopped")
                                     : run->body(tx, run->job, run->context, run->item, reterr);
     job_publish(run->handler, run->job, NULL);
-    run->suspect = !conn_is_good(tx->conn) && conn_transaction(tx->conn) != PQTRANS_INERROR;
+    run->suspect = !conn_is_good(tx->conn) && conn_transaction(tx->conn) != PQTRANS_INERROR && code != ERR_LIMIT;
     return code;
 }
 

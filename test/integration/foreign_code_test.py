@@ -237,6 +237,10 @@ def a_notice_that_cannot_be_kept_from_a_pod_leaves_its_memory_with_its_connectio
         assert "more than 64 MiB before its result" in shown["error"], shown
         wait_until(lambda: not running(db, login), what="the functions are ended")
         wait_until(lambda: memory_mib(pawl.server.pid) < before + 60, what="the memory is free again")
+        command = send(pawl, "shop", "info", {"how": "info", "mib": 80, "then": 3600})
+        worker = pawl.start("work", "shop", "--sql", "app.says")
+        wait_until(lambda: "more than 64 MiB before its result" in (show(pawl, command)["error"] or ""), what="a command says so as well")
+        stop_clean(worker)
         stop_clean(pawl.server)
 
 
