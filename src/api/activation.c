@@ -305,7 +305,7 @@ ErrorCode api_activation_extend(void *context, Request *request, Response *respo
     TRY(queue_read(request, &queue, reterr));
     TRY(api_body_read(request, &activation_extend_table, &given, reterr));
     return api_extend_submit(context, request, response, queue, &given,
-                             given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT, activation_leases_write,
+                             given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT, &activation_extended_shape,
                              reterr);
 }
 
@@ -318,5 +318,5 @@ ErrorCode api_activation_progress(void *context, Request *request, Response *res
 
     TRY(queue_read(request, &queue, reterr));
     TRY(api_body_read(request, &activation_progress_table, &given, reterr));
-    return api_progress_submit(context, request, response, queue, &given, activation_progress_write, reterr);
+    return api_progress_submit(context, request, response, queue, &given, &activation_reported_shape, reterr);
 }

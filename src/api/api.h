@@ -151,15 +151,13 @@ must_check ErrorCode api_decision_answer(Api *api, const char *noun, const char 
                                          Response *response, Error *reterr);
 /* A claim as the body asks for it; the caller adds the callbacks. In the request's arena. */
 ClaimWait *api_claim_wait(Request *request, const char *domain, const ClaimRequest *given, double lease_s_default);
-/* Suspend a request that extends leases of commands of the domain, up to now and lease_s; write writes its response. */
-typedef void         ExtendedWrite(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count);
+/* Suspend a request that extends leases of commands of the domain, up to now and lease_s. */
 must_check ErrorCode api_extend_submit(Api *api, Request *request, Response *response, const char *domain,
-                                       const ExtendRequest *given, double lease_s, ExtendedWrite *write, Error *reterr);
-
-/* Suspend a request that reports progress of commands of the domain; write writes its response. */
-typedef void         ProgressWrite(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count);
+                                       const ExtendRequest *given, double lease_s, const VerdictShape *shape,
+                                       Error *reterr);
+/* Suspend a request that reports progress of commands of the domain. */
 must_check ErrorCode api_progress_submit(Api *api, Request *request, Response *response, const char *domain,
-                                         const ProgressRequest *given, ProgressWrite *write, Error *reterr);
+                                         const ProgressRequest *given, const VerdictShape *shape, Error *reterr);
 
 /* ---- answer.c: an operation that no thread waits for, and the header Idempotency-Key ---- */
 

@@ -115,67 +115,75 @@ ErrorCode api_settle(void *context, Request *request, Response *response, Error 
     return api_once_submit(api, request, response, &settling->once, reterr);
 }
 
-/* ---- extend ---- */
+/* ---- extend, report progress ---- */
 
 typedef struct {
-    Once             once; /* first, as above */
-    Api             *api;
-    const ExtendRow *rows;
-    ExtendCall       call;
-    ExtendedWrite   *write;
-} Extending;
+    Once                once; /* first, as above */
+    Api                *api;
+    const VerdictShape *shape; /* of its response */
+    void (*submit)(Leases *leases, LeaseCall *call);
+    LeaseCall call;
+} LeaseOnce;
 
-static void extend_begin(Once *once)
+static void leased_begin(Once *once)
 {
-    Extending *extending = (Extending *)once;
+    LeaseOnce *leased = (LeaseOnce *)once;
 
-    leases_extend(extending->api->leases, &extending->call);
+    leased->submit(leased->api->leases, &leased->call);
 }
 
-static ErrorCode extend_write(Once *once, Response *response, Error *reterr)
+static ErrorCode leased_write(Once *once, Response *response, Error *reterr)
 {
-    const Extending *extending = (const Extending *)once;
+    const LeaseOnce *leased = (const LeaseOnce *)once;
+    const LeaseCall *call   = &leased->call;
     Writer           writer;
 
-    if (extending->call.code != OK) {
-        *reterr = extending->call.error;
-        return extending->call.code;
+    if (call->code != OK) {
+        *reterr = call->error;
+        return call->code;
     }
     writer_open(&writer, &response->body);
-    extending->write(&writer, extending->rows, extending->call.verdicts, extending->call.count);
+    verdicts_write(&writer, leased->shape, call->ids, call->verdicts, call->count);
     return OK;
 }
 
-ErrorCode api_extend_submit(Api *api, Request *request, Response *response, const char *domain,
-                            const ExtendRequest *given, double lease_s, ExtendedWrite *write, Error *reterr)
+/* call: what it does, with its domain, ids and count. */
+static ErrorCode leased_submit(Api *api, Request *request, Response *response, const VerdictShape *shape,
+                               void (*submit)(Leases *leases, LeaseCall *call), LeaseCall call, Error *reterr)
 {
-    Arena           *arena     = request_arena(request);
-    Extending       *extending = arena_array(arena, Extending, 1);
-    const ExtendRow *rows      = given->items.items;
-    int              count     = given->items.count;
-    const char     **ids       = arena_array(arena, const char *, count);
-    int64_t         *tokens    = arena_array(arena, int64_t, count);
+    Arena     *arena  = request_arena(request);
+    LeaseOnce *leased = arena_array(arena, LeaseOnce, 1);
+
+    call.verdicts = arena_array(arena, int, call.count);
+    call.deadline = request_deadline(request);
+    call.on_done  = api_once_done;
+    call.context  = &leased->once;
+    *leased       = (LeaseOnce){
+              .once   = {.begin = leased_begin, .write = leased_write},
+              .api    = api,
+              .shape  = shape,
+              .submit = submit,
+              .call   = call
+    };
+    return api_once_submit(api, request, response, &leased->once, reterr);
+}
+
+ErrorCode api_extend_submit(Api *api, Request *request, Response *response, const char *domain,
+                            const ExtendRequest *given, double lease_s, const VerdictShape *shape, Error *reterr)
+{
+    Arena           *arena  = request_arena(request);
+    const ExtendRow *rows   = given->items.items;
+    int              count  = given->items.count;
+    const char     **ids    = arena_array(arena, const char *, count);
+    int64_t         *tokens = arena_array(arena, int64_t, count);
+    LeaseCall        call   = {
+                 .domain = domain, .ids = ids, .count = count, .tokens = tokens, .lease_ms = (int)(lease_s * 1000)};
 
     for (int i = 0; i < count; i++) {
         ids[i]    = rows[i].command_id;
         tokens[i] = rows[i].lease;
     }
-    *extending = (Extending){
-        .once  = {.begin = extend_begin, .write = extend_write},
-        .api   = api,
-        .rows  = rows,
-        .write = write,
-        .call  = {.domain   = domain,
-                  .ids      = ids,
-                  .tokens   = tokens,
-                  .count    = count,
-                  .lease_ms = (int)(lease_s * 1000),
-                  .verdicts = arena_array(arena, LeaseVerdict, count),
-                  .deadline = request_deadline(request),
-                  .on_done  = api_once_done,
-                  .context  = &extending->once}
-    };
-    return api_once_submit(api, request, response, &extending->once, reterr);
+    return leased_submit(api, request, response, shape, leases_extend, call, reterr);
 }
 
 ErrorCode api_extend(void *context, Request *request, Response *response, Error *reterr)
@@ -185,67 +193,22 @@ ErrorCode api_extend(void *context, Request *request, Response *response, Error 
 
     TRY(domain_check(request, domain, DOMAIN_WORK, reterr));
     TRY(api_body_read(request, &extend_table, &given, reterr));
-    return api_extend_submit(context, request, response, domain, &given, given.lease_s, extended_write, reterr);
-}
-
-/* ---- progress ---- */
-
-typedef struct {
-    Once               once; /* first, as above */
-    Api               *api;
-    const ProgressRow *rows;
-    ProgressCall       call;
-    ProgressWrite     *write;
-} Progressing;
-
-static void progress_submit_begin(Once *once)
-{
-    Progressing *progressing = (Progressing *)once;
-
-    leases_progress(progressing->api->leases, &progressing->call);
-}
-
-static ErrorCode progress_submit_end(Once *once, Response *response, Error *reterr)
-{
-    const Progressing  *progressing = (const Progressing *)once;
-    const ProgressCall *call        = &progressing->call;
-    Writer              writer;
-
-    if (call->code != OK) {
-        *reterr = call->error;
-        return call->code;
-    }
-    writer_open(&writer, &response->body);
-    progressing->write(&writer, progressing->rows, call->items, call->count);
-    return OK;
+    return api_extend_submit(context, request, response, domain, &given, given.lease_s, &extended_shape, reterr);
 }
 
 ErrorCode api_progress_submit(Api *api, Request *request, Response *response, const char *domain,
-                              const ProgressRequest *given, ProgressWrite *write, Error *reterr)
+                              const ProgressRequest *given, const VerdictShape *shape, Error *reterr)
 {
-    Arena             *arena       = request_arena(request);
-    Progressing       *progressing = arena_array(arena, Progressing, 1);
-    const ProgressRow *rows        = given->items.items;
-    const char       **ids         = arena_array(arena, const char *, given->items.count);
-    ProgressItem      *items;
+    Arena             *arena = request_arena(request);
+    const ProgressRow *rows  = given->items.items;
+    int                count = given->items.count;
+    const char       **ids   = arena_array(arena, const char *, count);
+    LeaseCall          call  = {.domain = domain, .ids = ids, .count = count};
 
-    TRY(progress_items_read(given, arena, &items, reterr));
-    for (int i = 0; i < given->items.count; i++)
+    TRY(progress_items_read(given, arena, &call.items, reterr));
+    for (int i = 0; i < count; i++)
         ids[i] = rows[i].command_id;
-    *progressing = (Progressing){
-        .once  = {.begin = progress_submit_begin, .write = progress_submit_end},
-        .api   = api,
-        .rows  = rows,
-        .write = write,
-        .call  = {.domain   = domain,
-                  .ids      = ids,
-                  .items    = items,
-                  .count    = given->items.count,
-                  .deadline = request_deadline(request),
-                  .on_done  = api_once_done,
-                  .context  = &progressing->once}
-    };
-    return api_once_submit(api, request, response, &progressing->once, reterr);
+    return leased_submit(api, request, response, shape, leases_progress, call, reterr);
 }
 
 ErrorCode api_progress(void *context, Request *request, Response *response, Error *reterr)
@@ -255,5 +218,5 @@ ErrorCode api_progress(void *context, Request *request, Response *response, Erro
 
     TRY(domain_check(request, domain, DOMAIN_WORK, reterr));
     TRY(api_body_read(request, &progress_table, &given, reterr));
-    return api_progress_submit(context, request, response, domain, &given, progress_items_write, reterr);
+    return api_progress_submit(context, request, response, domain, &given, &reported_shape, reterr);
 }

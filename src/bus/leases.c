@@ -140,22 +140,55 @@ void leases_settle(Leases *leases, SettleCall *call, SettleItem **open)
         call->on_done(call->context);
 }
 
-/* ---- extensions ---- */
+/* ---- what extensions and progress share ---- */
 
-static size_t extend_call_weight(const void *call)
+static size_t lease_call_weight(const void *call)
 {
-    return (size_t)((const ExtendCall *)call)->count;
+    return (size_t)((const LeaseCall *)call)->count;
 }
+
+static void lease_call_done(void *context, const Error *error)
+{
+    LeaseCall *call = context;
+
+    call->code  = error->code;
+    call->error = *error;
+    call->on_done(call->context);
+}
+
+/* The numbers of the commands of all calls, in order. */
+static ErrorCode calls_number(const Leases *leases, Deadline deadline, Arena *arena, LeaseCall *const *calls, int count,
+                              int64_t **ret_numbers, int *ret_total, Error *reterr)
+{
+    const char **domains, **ids;
+    int          total = 0, named = 0;
+
+    for (int i = 0; i < count; i++)
+        total += calls[i]->count;
+    domains = arena_array(arena, const char *, total);
+    ids     = arena_array(arena, const char *, total);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < calls[i]->count; k++) {
+            domains[named] = calls[i]->domain;
+            ids[named++]   = calls[i]->ids[k];
+        }
+    TRY(command_numbers_in(leases->pool, deadline, /* urgent= */ true, arena, domains, ids, total, ret_numbers,
+                           reterr));
+    *ret_total = total;
+    return OK;
+}
+
+/* ---- extensions ---- */
 
 /* All with the same length in one statement. */
 typedef struct {
-    int64_t       *ids, *tokens;
-    LeaseVerdict **verdicts;
-    int            count;
+    int64_t *ids, *tokens;
+    int    **verdicts;
+    int      count;
 } Group;
 
 /* Those of calls from `first` on that want the same length as that one. done: of each call. numbers: of all calls, in order. */
-static void group_fill(ExtendCall *const *calls, int count, int first, const int64_t *numbers, bool *done, Group *group)
+static void group_fill(LeaseCall *const *calls, int count, int first, const int64_t *numbers, bool *done, Group *group)
 {
     int from = 0;
 
@@ -172,14 +205,21 @@ static void group_fill(ExtendCall *const *calls, int count, int first, const int
     }
 }
 
-static ErrorCode extends_call(const Leases *leases, Deadline deadline, Arena *arena, ExtendCall *const *calls,
-                              int count, int total, const int64_t *numbers, Error *reterr)
+static ErrorCode extends_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
-    bool         *done     = arena_array(arena, bool, count);
+    Leases                   *leases = context;
+    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
+    LeaseCall               **calls  = (LeaseCall **)items;
+    bool                     *done   = arena_array(arena, bool, count);
+    int64_t                  *numbers;
+    int                       total;
+
+    TRY(calls_number(leases, deadline, arena, calls, count, &numbers, &total, reterr));
+
+    LeaseVerdict *verdicts = arena_array(arena, LeaseVerdict, total);
     Group         group    = {.ids      = arena_array(arena, int64_t, total),
                               .tokens   = arena_array(arena, int64_t, total),
-                              .verdicts = arena_array(arena, LeaseVerdict *, total)};
-    LeaseVerdict *verdicts = arena_array(arena, LeaseVerdict, total);
+                              .verdicts = arena_array(arena, int *, total)};
 
     for (int i = 0; i < count; i++) {
         if (done[i])
@@ -193,93 +233,40 @@ static ErrorCode extends_call(const Leases *leases, Deadline deadline, Arena *ar
     return OK;
 }
 
-static ErrorCode extends_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+void leases_extend(Leases *leases, LeaseCall *call)
 {
-    Leases                   *leases = context;
-    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
-    ExtendCall              **calls  = (ExtendCall **)items;
-    const char              **domains, **ids;
-    int64_t                  *numbers;
-    int                       total = 0, named = 0;
-
-    for (int i = 0; i < count; i++)
-        total += calls[i]->count;
-    domains = arena_array(arena, const char *, total);
-    ids     = arena_array(arena, const char *, total);
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < calls[i]->count; k++) {
-            domains[named] = calls[i]->domain;
-            ids[named++]   = calls[i]->ids[k];
-        }
-    TRY(command_numbers_in(leases->pool, deadline, /* urgent= */ true, arena, domains, ids, total, &numbers, reterr));
-    return extends_call(leases, deadline, arena, calls, count, total, numbers, reterr);
-}
-
-static void extend_call_done(void *context, const Error *error)
-{
-    ExtendCall *call = context;
-
-    call->code  = error->code;
-    call->error = *error;
-    call->on_done(call->context);
-}
-
-void leases_extend(Leases *leases, ExtendCall *call)
-{
-    combiner_submit(leases->extends, call, call->deadline, extend_call_done);
+    combiner_submit(leases->extends, call, call->deadline, lease_call_done);
 }
 
 /* ---- progress ---- */
-
-static size_t progress_call_weight(const void *call)
-{
-    return (size_t)((const ProgressCall *)call)->count;
-}
 
 static ErrorCode progress_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
     Leases                   *leases = context;
     scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
-    ProgressCall            **calls  = (ProgressCall **)items;
-    const char              **domains, **ids;
+    LeaseCall               **calls  = (LeaseCall **)items;
     int64_t                  *numbers;
     ProgressItem             *all;
-    int                       total = 0, at = 0;
+    int                       total, at = 0;
 
-    for (int i = 0; i < count; i++)
-        total += calls[i]->count;
-    domains = arena_array(arena, const char *, total);
-    ids     = arena_array(arena, const char *, total);
-    all     = arena_array(arena, ProgressItem, total);
+    TRY(calls_number(leases, deadline, arena, calls, count, &numbers, &total, reterr));
+    all = arena_array(arena, ProgressItem, total);
     for (int i = 0; i < count; i++)
         for (int k = 0; k < calls[i]->count; k++, at++) {
-            domains[at] = calls[i]->domain;
-            ids[at]     = calls[i]->ids[k];
-            all[at]     = calls[i]->items[k];
+            all[at]    = calls[i]->items[k];
+            all[at].id = numbers[at];
         }
-    TRY(command_numbers_in(leases->pool, deadline, /* urgent= */ true, arena, domains, ids, total, &numbers, reterr));
-    for (int i = 0; i < total; i++)
-        all[i].id = numbers[i];
     TRY(progress_report(leases->pool, deadline, arena, all, total, reterr));
     at = 0;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < calls[i]->count; k++)
-            calls[i]->items[k] = all[at++];
+            calls[i]->verdicts[k] = all[at++].verdict;
     return OK;
 }
 
-static void progress_call_done(void *context, const Error *error)
+void leases_progress(Leases *leases, LeaseCall *call)
 {
-    ProgressCall *call = context;
-
-    call->code  = error->code;
-    call->error = *error;
-    call->on_done(call->context);
-}
-
-void leases_progress(Leases *leases, ProgressCall *call)
-{
-    combiner_submit(leases->progress, call, call->deadline, progress_call_done);
+    combiner_submit(leases->progress, call, call->deadline, lease_call_done);
 }
 
 /* ---- life ---- */
@@ -308,13 +295,13 @@ Leases *leases_new(Pool *pool, const Wake *wake)
     leases->extends  = combiner_new(&(CombinerOptions){.run        = extends_run,
                                                        .context    = leases,
                                                        .slots_max  = share,
-                                                       .weigh      = extend_call_weight,
+                                                       .weigh      = lease_call_weight,
                                                        .weight_max = SETTLE_MAX});
     leases->progress = combiner_new(&(CombinerOptions){.run        = progress_run,
                                                        .context    = leases,
                                                        .slots      = 1,
                                                        .slots_max  = 1,
-                                                       .weigh      = progress_call_weight,
+                                                       .weigh      = lease_call_weight,
                                                        .weight_max = SETTLE_MAX});
     return leases;
 }

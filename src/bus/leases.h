@@ -36,32 +36,22 @@ typedef struct {
     Deadline     until; /* busy items are tried again */
 } SettleCall;
 
+/* Leases to extend, or progress to report. */
 typedef struct {
     const char        *domain;
     const char *const *ids; /* of the commands */
-    const int64_t     *tokens;
-    int                count, lease_ms;
-    LeaseVerdict      *verdicts; /* filled */
-    Deadline           deadline;
-    void (*on_done)(void *context);
-    void *context;
-    /* OK, or why no lease was extended. */
-    ErrorCode code;
-    Error     error;
-} ExtendCall;
-
-typedef struct {
-    const char        *domain;
-    const char *const *ids;   /* of the commands */
-    ProgressItem      *items; /* id and verdict are filled */
     int                count;
+    const int64_t     *tokens;   /* of leases to extend */
+    int                lease_ms; /* of them */
+    ProgressItem      *items;    /* to report */
+    int               *verdicts; /* filled: LeaseVerdict, or ProgressVerdict */
     Deadline           deadline;
     void (*on_done)(void *context);
     void *context;
     /* OK, or why nothing was written. */
     ErrorCode code;
     Error     error;
-} ProgressCall;
+} LeaseCall;
 
 /* wake: called with the domains in which settles queued commands; borrowed. */
 Leases *leases_new(Pool *pool, const Wake *wake);
@@ -69,7 +59,7 @@ void    leases_free(Leases *leases);
 SCOPED(Leases, leases_free)
 /* open: an array of count elements. */
 void leases_settle(Leases *leases, SettleCall *call, SettleItem **open);
-void leases_extend(Leases *leases, ExtendCall *call);
-void leases_progress(Leases *leases, ProgressCall *call);
+void leases_extend(Leases *leases, LeaseCall *call);
+void leases_progress(Leases *leases, LeaseCall *call);
 
 #endif

@@ -122,20 +122,7 @@ static const Field      extend_fields[]  = {
 };
 const FieldTable extend_table = {"extend", extend_fields, COUNT(extend_fields), sizeof(ExtendRequest)};
 
-void extended_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count)
-{
-    writer_object(writer, NULL);
-    writer_array(writer, "items");
-    for (int i = 0; i < count; i++) {
-        writer_object(writer, NULL);
-        writer_text(writer, "command_id", rows[i].command_id);
-        writer_bool(writer, "extended", verdicts[i] == LEASE_EXTENDED);
-        writer_text(writer, "verdict", lease_verdicts[verdicts[i]]);
-        writer_end(writer);
-    }
-    writer_end(writer);
-    writer_end(writer);
-}
+const VerdictShape extended_shape = {"command_id", "extended", lease_verdicts};
 
 /* ---- progress ---- */
 
@@ -176,15 +163,20 @@ ErrorCode progress_items_read(const ProgressRequest *request, Arena *arena, Prog
     return OK;
 }
 
-void progress_items_write(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count)
+const VerdictShape reported_shape = {"command_id", "reported", progress_verdicts};
+
+/* ---- verdicts ---- */
+
+void verdicts_write(Writer *writer, const VerdictShape *shape, const char *const *ids, const int *verdicts, int count)
 {
     writer_object(writer, NULL);
     writer_array(writer, "items");
     for (int i = 0; i < count; i++) {
         writer_object(writer, NULL);
-        writer_text(writer, "command_id", rows[i].command_id);
-        writer_bool(writer, "reported", items[i].verdict == PROGRESS_REPORTED);
-        writer_text(writer, "verdict", progress_verdicts[items[i].verdict]);
+        writer_text(writer, shape->id, ids[i]);
+        if (shape->done)
+            writer_bool(writer, shape->done, verdicts[i] == 0);
+        writer_text(writer, "verdict", shape->names[verdicts[i]]);
         writer_end(writer);
     }
     writer_end(writer);

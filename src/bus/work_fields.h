@@ -64,7 +64,13 @@ must_check ErrorCode progress_items_read(const ProgressRequest *request, Arena *
 /* {"items": [...]}, a member for each row. */
 void claimed_write(Writer *writer, const ClaimedCommand *list, int count);
 void settled_write(Writer *writer, const SettleRow *rows, SettleItem *const *items, int count);
-void extended_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count);
-void progress_items_write(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count);
+
+typedef struct {
+    const char        *id;    /* the member with the id */
+    const char        *done;  /* true for verdict 0; NULL: there is no such member */
+    const char *const *names; /* by verdict */
+} VerdictShape;
+extern const VerdictShape extended_shape, reported_shape;
+void verdicts_write(Writer *writer, const VerdictShape *shape, const char *const *ids, const int *verdicts, int count);
 
 #endif

@@ -493,19 +493,7 @@ static const Field      extend_fields[]  = {
 const FieldTable activation_extend_table = {"activation extend", extend_fields, COUNT(extend_fields),
                                             sizeof(ExtendRequest)};
 
-void activation_leases_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count)
-{
-    writer_object(writer, NULL);
-    writer_array(writer, "items");
-    for (int i = 0; i < count; i++) {
-        writer_object(writer, NULL);
-        writer_text(writer, "process_id", rows[i].command_id);
-        writer_text(writer, "verdict", lease_verdicts[verdicts[i]]);
-        writer_end(writer);
-    }
-    writer_end(writer);
-    writer_end(writer);
-}
+const VerdictShape activation_extended_shape = {"process_id", .names = lease_verdicts};
 
 /* ---- progress ---- */
 
@@ -528,16 +516,4 @@ static const Field      progress_fields[]  = {
 const FieldTable activation_progress_table = {"activation progress", progress_fields, COUNT(progress_fields),
                                               sizeof(ProgressRequest)};
 
-void activation_progress_write(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count)
-{
-    writer_object(writer, NULL);
-    writer_array(writer, "items");
-    for (int i = 0; i < count; i++) {
-        writer_object(writer, NULL);
-        writer_text(writer, "process_id", rows[i].command_id);
-        writer_text(writer, "verdict", progress_verdicts[items[i].verdict]);
-        writer_end(writer);
-    }
-    writer_end(writer);
-    writer_end(writer);
-}
+const VerdictShape activation_reported_shape = {"process_id", .names = progress_verdicts};

@@ -29,15 +29,14 @@ extern const FieldTable activation_report_table;
 must_check ErrorCode activation_reports_read(const ActivationReportRequest *request, Arena *arena,
                                              ProcessReport ***ret_list, Error *reterr);
 
-extern const FieldTable activation_extend_table;   /* of ExtendRequest; lease_s 0: absent */
-extern const FieldTable activation_progress_table; /* of ProgressRequest */
+extern const FieldTable   activation_extend_table;   /* of ExtendRequest; lease_s 0: absent */
+extern const FieldTable   activation_progress_table; /* of ProgressRequest */
+extern const VerdictShape activation_extended_shape, activation_reported_shape;
 
 /* {"items": [...]}, a member for each. found: the history of each. */
 must_check ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const LoadedProcess *const *found,
                                        int count, Arena *arena, Error *reterr);
 must_check ErrorCode activation_reports_write(Writer *writer, ProcessReport *const *list, int count, Arena *arena,
                                               Error *reterr);
-void activation_leases_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count);
-void activation_progress_write(Writer *writer, const ProgressRow *rows, const ProgressItem *items, int count);
 
 #endif

@@ -100,8 +100,8 @@ TEST(leases_extend_by_the_length_of_each_call)
     const int                   lengths[CALLS] = {3600000, 7200000, 3600000};
     const char                 *ids[CALLS][2];
     int64_t                     tokens[CALLS][2];
-    LeaseVerdict                verdicts[CALLS][2];
-    ExtendCall                  calls[CALLS];
+    int                         verdicts[CALLS][2];
+    LeaseCall                   calls[CALLS];
     atomic_int                  done = 0;
 
     for (int i = 0; i < CALLS; i++) {
@@ -109,15 +109,15 @@ TEST(leases_extend_by_the_length_of_each_call)
         ids[i][1]    = i ? UNKNOWN_ID : list[i].command_id;
         tokens[i][0] = list[i].token;
         tokens[i][1] = list[i].token + 1;
-        calls[i]     = (ExtendCall){.domain   = "mail",
-                                    .ids      = ids[i],
-                                    .tokens   = tokens[i],
-                                    .count    = 2,
-                                    .lease_ms = lengths[i],
-                                    .verdicts = verdicts[i],
-                                    .deadline = soon(),
-                                    .on_done  = call_done,
-                                    .context  = &done};
+        calls[i]     = (LeaseCall){.domain   = "mail",
+                                   .ids      = ids[i],
+                                   .tokens   = tokens[i],
+                                   .count    = 2,
+                                   .lease_ms = lengths[i],
+                                   .verdicts = verdicts[i],
+                                   .deadline = soon(),
+                                   .on_done  = call_done,
+                                   .context  = &done};
         leases_extend(leases, &calls[i]);
     }
     await(atomic_load(&done) == CALLS);
