@@ -217,8 +217,18 @@ from wallet.expire_from($1::integer, timestamptz 'epoch' + $2::bigint * interval
 
 -- name: login_lacks
 -- Whose functions the login may not all call. Columns: login (quoted), worker, monitor, app, admin (true: it may not call a
--- function that pawl_worker, ... may). A group that does not exist, or that was granted nothing, tells nothing: see doctor_rights.
-select quote_ident(current_user) as login,
+-- function that pawl_worker, ... may), is_idle (it is a member of one of them and does not inherit its rights), is_read_only (its
+-- transactions are, unless they say otherwise), mend (the statement for that; null: a grant, from PostgreSQL 16 on also of a membership
+-- that is idle). A group that does not exist, or that was granted nothing, tells nothing: see doctor_rights.
+with who as (
+  select coalesce(bool_or(pg_has_role(r.oid, 'member') and not pg_has_role(r.oid, 'usage')), false) as is_idle,
+         current_setting('default_transaction_read_only')::boolean as is_read_only
+  from pg_roles r where r.rolname in ('pawl_worker', 'pawl_monitor', 'pawl_app', 'pawl_admin')
+)
+select quote_ident(current_user) as login, (select w.is_idle from who w), (select w.is_read_only from who w),
+       (select case when w.is_read_only then format('alter role %I set default_transaction_read_only = off', current_user)
+                    when w.is_idle and current_setting('server_version_num')::integer < 160000 then format('alter role %I inherit', current_user) end
+        from who w) as mend,
        coalesce(bool_or(l.is_denied) filter (where r.rolname = 'pawl_worker'), false) as worker,
        coalesce(bool_or(l.is_denied) filter (where r.rolname = 'pawl_monitor'), false) as monitor,
        coalesce(bool_or(l.is_denied) filter (where r.rolname = 'pawl_app'), false) as app,

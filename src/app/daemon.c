@@ -137,8 +137,10 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     if (daemon->app->settings.role & ROLE_API)
         TRY(server_bind(daemon->app->settings.listen, &daemon->bound_fd, reterr));
     start_grace_set(/* may_hang= */ daemon->app->settings.database_url != NULL);
-    TRY(app_reach(daemon->app, APP_MIGRATED, reterr));
-    TRY(login_check(daemon->app, reterr));
+    ErrorCode code = app_reach(daemon->app, APP_MIGRATED, reterr);
+    if (code == OK || (code == ERR_DENIED && daemon->app->pool)) /* it may not even read the schema */
+        TRY(login_check(daemon->app, reterr));
+    TRY(code);
     if (daemon->app->settings.role & ROLE_API)
         TRY(app_token(daemon->app, &daemon->token, &daemon->token_file, reterr));
     webhook_set(daemon, &daemon->app->settings);

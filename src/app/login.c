@@ -9,8 +9,8 @@
 #include "sql.h"
 
 #define LACKS_COLUMNS(X, T) \
-    X(T, TEXT, login)       \
-    X(T, BOOL, worker, monitor, app, admin)
+    X(T, TEXT, login, mend) \
+    X(T, BOOL, worker, monitor, app, admin, is_idle, is_read_only)
 DB_ROW(Lacks, LACKS_COLUMNS);
 DB_SHAPE(lacks, Lacks, LACKS_COLUMNS);
 
@@ -47,6 +47,14 @@ static const char *roles_text(Arena *arena, unsigned roles)
     return text;
 }
 
+static const char *grant_text(Arena *arena, const Lacks *lacks, unsigned roles)
+{
+    if (lacks->mend)
+        return lacks->mend;
+    return arena_print(arena, "grant %s to %s%s", groups_text(roles), lacks->login,
+                       lacks->is_idle ? " with inherit true" : "");
+}
+
 ErrorCode login_rights(Pool *pool, unsigned roles, Deadline deadline, Arena *arena, LoginRights *ret_rights,
                        Error *reterr)
 {
@@ -55,13 +63,15 @@ ErrorCode login_rights(Pool *pool, unsigned roles, Deadline deadline, Arena *are
 
     TRY(db_call(pool, &options, sql_app_login_lacks, DB_NONE, &lacks_shape, &lacks, reterr));
 
-    unsigned    denied = roles & roles_denied(&lacks);
-    LoginRights rights = {.grant = arena_print(arena, "grant %s to %s", groups_text(roles), lacks.login),
-                          .rest  = roles_text(arena, roles & ~denied)};
+    unsigned    denied = lacks.is_read_only ? roles : roles & roles_denied(&lacks);
+    LoginRights rights = {.grant = grant_text(arena, &lacks, roles), .rest = roles_text(arena, roles & ~denied)};
 
-    if (denied)
-        rights.denied = arena_print(arena, "user %s may not do what the role%s %s needs", lacks.login,
-                                    denied & (denied - 1) ? "s" : "", roles_text(arena, denied));
+    if (lacks.is_read_only)
+        rights.denied = arena_print(arena, "default_transaction_read_only is on for user %s", lacks.login);
+    else if (denied)
+        rights.denied = arena_print(arena, "user %s may not do what the role%s", lacks.login,
+                                    denied & (denied - 1) ? arena_print(arena, "s %s need", roles_text(arena, denied))
+                                                          : arena_print(arena, " %s needs", roles_text(arena, denied)));
     else if (roles & ROLE_API && lacks.admin)
         rights.refused =
             arena_print(arena, "requests of operators get 403: user %s has not all rights of pawl_admin", lacks.login);

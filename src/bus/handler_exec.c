@@ -34,7 +34,8 @@
 /* Progress is read this often at most, so a program that writes nothing else costs little: it waits for its pipe. */
 #define PROGRESS_READ_MS  50
 #define PROGRESS_BYTES    16384
-#define PROGRESS_READS    8 /* when the program has ended: more than a pipe has */
+#define PROGRESS_READS    8  /* when the program has ended: more than a pipe has */
+#define STREAM_READS      20 /* likewise, if the program made it as large as it may, 1 MiB */
 #define PROGRESS_FD       3
 #define PROGRESS_VARIABLE "PAWL_PROGRESS_FD=3"
 
@@ -213,6 +214,13 @@ static bool stream_read(Run *run, int *fd)
     return true;
 }
 
+/* What the program has left in the pipe; a process in the background may go on writing. */
+static void stream_end(Run *run, int *fd)
+{
+    for (int i = 0; i < STREAM_READS && *fd >= 0 && stream_read(run, fd); i++)
+        ;
+}
+
 static void progress_take(void *context, const JobProgress *progress)
 {
     Run *run = context;
@@ -235,7 +243,7 @@ static bool progress_read(Run *run)
     return size > 0;
 }
 
-/* What the program has left in the pipe; a process in the background may go on writing. */
+/* As stream_end(). */
 static void progress_end(Run *run)
 {
     for (int i = 0; i < PROGRESS_READS && run->progress >= 0 && progress_read(run); i++)
@@ -334,10 +342,8 @@ static void run_watch(Run *run)
             run->kill_at = deadline_never();
         }
     }
-    while (run->output >= 0 && stream_read(run, &run->output))
-        ;
-    while (run->errors >= 0 && stream_read(run, &run->errors))
-        ;
+    stream_end(run, &run->output);
+    stream_end(run, &run->errors);
     progress_end(run);
 }
 

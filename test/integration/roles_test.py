@@ -101,6 +101,22 @@ def a_pod_whose_login_lacks_rights_does_not_start_and_the_advice_works():
         stop_clean(pawl.server)
         roles = next(row for row in pawl.run("doctor", "--json").json if row["check"] == "roles")
         assert roles["state"] == "ok", roles
+        cluster.rows("alter role shop set default_transaction_read_only = on")
+        said = refused(pawl, "serve", *listen, code=1, words=["default_transaction_read_only is on for user shop"])
+        assert said.endswith(": alter role shop set default_transaction_read_only = off"), said
+
+
+@test
+def the_advice_to_a_member_that_does_not_inherit_its_rights_works():
+    with Cluster() as cluster, Pawl(cluster.url()) as owner, Pawl(cluster.url(user="idle")) as pawl:
+        assert owner.run("migrate").code == 0
+        cluster.rows("create role idle login noinherit in role pawl_admin")
+        said = refused(pawl, "serve", "--listen", "127.0.0.1:0", code=1, words=["user idle", "roles api,worker,monitor need"])
+        advice = said.rpartition(": ")[2].partition(", or")[0]
+        assert advice in ("alter role idle inherit", "grant pawl_admin to idle with inherit true"), said
+        cluster.rows(advice)
+        pawl.serve()
+        stop_clean(pawl.server)
 
 
 @test

@@ -431,11 +431,13 @@ TEST(exec_program_that_floods_its_progress_is_read_slowly_and_to_its_end)
 
 TEST(exec_process_in_the_background_that_floods_does_not_hold_up_the_end)
 {
-    scoped(trial_free) Trial *flood = trial_run("yes 'pawl: {\"percent\": 7}' >&3 & echo 1", "{}");
+    scoped(trial_free) Trial *flood      = trial_run("yes 'pawl: {\"percent\": 7}' >&3 & echo 1", "{}");
+    scoped(trial_free) Trial *complaints = trial_run("for n in 1 2 3 4; do yes complaint >&2 & done; echo 1", "{}");
     scoped(trial_free) Trial *long_line =
         trial_run("head -c 100000 /dev/zero | tr '\\0' x >&3; echo >&3; echo 'pawl: {\"percent\": 5}' >&3", "{}");
 
     assert_int_equal(flood->item.outcome, OUTCOME_COMPLETE);
+    assert_int_equal(complaints->item.outcome, OUTCOME_COMPLETE);
     assert_int_equal(long_line->reports, 1);
     assert_int_equal(long_line->percent, 5);
 }
