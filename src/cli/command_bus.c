@@ -175,7 +175,8 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
     filter.limit  = LIST_MAX;
     TRY(command_count(app->pool, deadline_in_ms(APP_COMMAND_MS), &filter, &total, reterr));
     if (total > 0 && !call_flag(call, "--yes")) {
-        fprintf(stderr, "%" PRId64 " commands match: add --yes to decide about all of them\n", total);
+        fprintf(stderr, "%" PRId64 " command%s: add --yes to decide about %s\n", total,
+                total == 1 ? " matches" : "s match", total == 1 ? "it" : "all of them");
         return fail(reterr, ERR_USAGE, "nothing was done");
     }
     do {

@@ -190,7 +190,8 @@ ErrorCode command_wallet_show(Call *call, Error *reterr)
     const char            *json;
 
     if (!uuid_parse(call->arguments[0], id))
-        return fail(reterr, ERR_USAGE, "ID must be a txn_id, a UUID, got \"%.60s\"", call->arguments[0]);
+        return fail(reterr, ERR_USAGE, "ID must be a txn_id, a UUID, got \"%.60s\"; pawl wallet balance shows a wallet",
+                    call->arguments[0]);
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(transaction_show(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &json, reterr));
     if (!call->json)

@@ -142,7 +142,7 @@ def what_the_bus_cannot_do_it_says():
         refused(pawl, "send", "shop", "ship", '{"n": 2}', "--id", command, code=1, words=[command, "payload differs"])
         assert work_all(pawl, "--exec", "exit 70")["failed"] == 1
         asked = pawl.run("tsq", "retry", "--all")
-        assert asked.code == 2 and "1 commands match" in asked.stderr, asked
+        assert asked.code == 2 and "1 command matches: add --yes to decide about it" in asked.stderr, asked
         refused(pawl, "tsq", "retry", command, "--all", "--yes", code=2, words=["ID", "--all"])
         refused(pawl, "command", "cancel", command, "--all", code=2, words=["--all"])
         refused(pawl, "tsq", "list", "--status", "FAILED", code=2, words=["--status"])

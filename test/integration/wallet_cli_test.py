@@ -229,7 +229,7 @@ def bad_input_names_its_argument_and_writes_nothing():
         for bad in ("1", "x" * 36, NOBODY + "0"):
             no(pawl, "topup", "ann", "1", "--txn-id", bad, code=2, words=["--txn-id", "UUID"])
             no(pawl, "capture", bad, code=2, words=["ID must be", "UUID"])
-            no(pawl, "show", bad, code=2, words=["ID must be", "UUID"])
+            no(pawl, "show", bad, code=2, words=["ID must be", "UUID", "pawl wallet balance"])
         for bad in ("1", str(-LARGEST - 1), "-1.5"):
             no(pawl, "floor", "ann", bad, code=2, words=["N must be an integer"])
         for bad in ("yesterday", "2026-02-30", "2026-11-15T25:00", "2026-11-15 10:00 ", "2026-1-1", "2026-11-15T10:00+99"):
