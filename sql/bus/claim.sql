@@ -110,9 +110,10 @@ $$;
 -- only if its last attempt was not lost in this way, and if this one is not its last. Lost commands in their last attempt have no other lost command
 -- beside them in their worker: if the worker is lost again, they were the cause. Those that may not be leased for this reason are passed over.
 -- p_begin: how many can be begun at once; null: all. lost: how many lost commands the worker has; null: one that must be alone.
--- found_lost: the lost ones that may be leased. is_cut: some were found behind them.
+-- found_lost: the lost ones that may be leased. has_last: some are in their last attempt. is_cut: some were found behind them.
 create or replace function pawl.claim_careful (
-  p_begin integer, inout lost integer, inout tids tid[], inout ids bigint[], out found_lost bigint[], out is_cut boolean)
+  p_begin integer, inout lost integer, inout tids tid[], inout ids bigint[], out found_lost bigint[],
+  out has_last boolean, out is_cut boolean)
   language plpgsql
 as $$
 declare
@@ -121,6 +122,7 @@ declare
   v_ids bigint[];
   v_count integer := 0;
 begin
+  has_last := false;
   is_cut := false;
   for v_row in
     select u.tid, u.id, r.attempt + 1 >= r.max_attempts as is_last,
@@ -135,6 +137,7 @@ begin
     v_count := v_count + 1;
     v_tids[v_count] := v_row.tid;
     v_ids[v_count] := v_row.id;
+    has_last := has_last or v_row.is_last;
     if v_row.is_lost then
       found_lost := found_lost || v_row.id;
       lost := case when not v_row.is_last then lost + 1 end;
@@ -146,10 +149,11 @@ end
 $$;
 
 -- Finds and locks the rows that pawl.claim leases. Parks commands whose order keys other commands have. lost: those whose last attempt was lost.
+-- has_last: some are in their last attempt.
 -- One statement reads all priorities: a claim of one command would spend most of its time on starting a statement for each.
 create or replace function pawl.claim_find (
   p_domain_id integer, p_limit integer, p_after bigint[], p_types text[], p_begin integer, p_lost integer,
-  out tids tid[], out lost bigint[])
+  out tids tid[], out lost bigint[], out has_last boolean)
   language plpgsql
 as $$
 #variable_conflict use_column
@@ -172,10 +176,12 @@ declare
   v_is_cut boolean := false;
   v_lost integer := p_lost;
   v_found_lost bigint[];
+  v_has_last boolean;
   v_fitting integer;
 begin
   tids := '{}';
   lost := '{}';
+  has_last := false;
   loop
     select array_agg(f.tid), array_agg(f.id), array_agg(f.order_key), count(*), count(f.order_key), bool_and(not f.extras),
            bool_or(f.is_careful)
@@ -205,9 +211,10 @@ begin
     end if;
     if v_is_careful and v_tids is not null then
       v_read := v_read + cardinality(v_tids);
-      select c.lost, c.tids, c.ids, c.found_lost, c.is_cut into v_lost, v_tids, v_ids, v_found_lost, v_is_cut
+      select c.lost, c.tids, c.ids, c.found_lost, c.has_last, c.is_cut into v_lost, v_tids, v_ids, v_found_lost, v_has_last, v_is_cut
       from pawl.claim_careful(p_begin - cardinality(tids), v_lost, v_tids, v_ids) c;
       lost := lost || v_found_lost;
+      has_last := has_last or v_has_last;
     end if;
     if v_tids is not null then
       v_fitting := cardinality(v_tids);
@@ -236,10 +243,12 @@ $$;
 -- worker, and a response too large for memory or for HTTP would cost each of them an attempt. p_workers: the worker of the first command, of the
 -- second and so on, where one claim serves several; NULL: all are for p_worker. p_begin, p_lost: how many of them can be begun at once, and how many
 -- commands the worker has whose last attempt was lost, with NULLs as of pawl.claim_careful.
+-- p_unflushed: commit without waiting for the flush, because the caller's transaction does nothing else. A crash of the server may undo the claim; then
+-- the row that the token names is gone, and the command is claimed again as if it had not been. A last attempt is flushed, because it must not be had twice.
 -- progress: the last report of the attempts before; null: there is none.
 create or replace function pawl.claim (
   p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text, p_workers text[] default null,
-  p_begin integer default null, p_lost integer default 0)
+  p_begin integer default null, p_lost integer default 0, p_unflushed boolean default false)
   returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
                  max_attempts smallint, priority smallint, pos bigint, progress jsonb, lost boolean)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -249,6 +258,7 @@ as $$
 declare
   v_tids tid[];
   v_lost bigint[];
+  v_has_last boolean;
   v_token bigint;
   v_now timestamptz;
 begin
@@ -262,15 +272,19 @@ begin
   if p_begin < 0 or p_lost < 0 then
     raise exception 'begin and lost must be from 0 on' using errcode = 'QU001';
   end if;
-  select f.tids, f.lost into v_tids, v_lost from pawl.claim_find(p_domain_id, p_limit, p_after, p_types, p_begin, p_lost) f;
+  select f.tids, f.lost, f.has_last into v_tids, v_lost, v_has_last
+  from pawl.claim_find(p_domain_id, p_limit, p_after, p_types, p_begin, p_lost) f;
   if cardinality(v_tids) = 0 then
     -- A cursor beyond the last position that was given out is from before a restore or failover: nothing would be found at it until
     -- the sequence has caught up.
     if (pawl.allocated() < any (p_after)) is not true then
       return;
     end if;
-    select f.tids, f.lost into v_tids, v_lost
+    select f.tids, f.lost, f.has_last into v_tids, v_lost, v_has_last
     from pawl.claim_find(p_domain_id, p_limit, array_fill(0::bigint, array[10]), p_types, p_begin, p_lost) f;
+  end if;
+  if p_unflushed and not v_has_last then
+    perform set_config('synchronous_commit', 'off', true);
   end if;
   v_token := pawl.lease_token();
   v_now := pawl.now(); -- after the rows were found: whatever was found was sent before, so the audit shows RECEIVED after SENT

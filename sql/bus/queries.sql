@@ -36,7 +36,8 @@ select nullif(left(current_setting('pawl.wake', true), 4000), '') as wake from p
 -- begun at once, $9 how many lost ones the worker has, null when one must be alone
 select c.id, c.token, c.command_id, c.type, c.payload, c.attempt::integer as attempt,
        c.max_attempts::integer as max_attempts, c.priority::integer as priority, c.pos, c.progress, c.lost
-from pawl.claim($1::integer, $2::integer, $3::integer, $4::bigint[], $5::text[], $6::text, $7::text[], $8::integer, $9::integer) c
+from pawl.claim($1::integer, $2::integer, $3::integer, $4::bigint[], $5::text[], $6::text, $7::text[], $8::integer, $9::integer,
+                p_unflushed => true) c
 
 -- name: claim_isolate
 -- Move commands whose payload cannot be delivered to the troubleshooting queue; one bigint: how many.
@@ -205,10 +206,11 @@ union all
  order by d.id desc limit 1000)
 
 -- name: extend
--- Keep leases for $3 ms more; a verdict for each, in order.
--- $1 ids, $2 tokens, $3 ms
+-- Keep leases for $3 ms more; a verdict for each, in order. Does not wait for the flush: what a crash undoes is a heartbeat
+-- that never came. $1 ids, $2 tokens, $3 ms
 select e.verdict
-from pawl.extend($1::bigint[], $2::bigint[], $3::integer) e
+from (select set_config('synchronous_commit', 'off', true) offset 0) s
+cross join lateral pawl.extend($1::bigint[], $2::bigint[], $3::integer) e
 order by e.ord
 
 -- name: handler_call
@@ -265,8 +267,11 @@ from pawl.retain($1, make_interval(days => $2), make_interval(days => greatest($
 select case when pawl.retention_ready() then pawl.prune_audit($1, make_interval(days => $2)) else 0 end as value
 
 -- name: release
--- Undo a claim: $1 ids, $2 tokens; a verdict for each, in order
-select r.verdict from pawl.release($1::bigint[], $2::bigint[]) r order by r.ord
+-- Undo a claim: $1 ids, $2 tokens; a verdict for each, in order. Does not wait for the flush: what a crash undoes expires
+select r.verdict
+from (select set_config('synchronous_commit', 'off', true) offset 0) s
+cross join lateral pawl.release($1::bigint[], $2::bigint[]) r
+order by r.ord
 
 -- name: report_progress
 -- The newest reports of handlers; a verdict for each, in order.

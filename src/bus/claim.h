@@ -23,6 +23,10 @@
  * A claimer of some types scans the commands of the others. It proves that those it scanned are none of its own, and begins behind
  * them from then on.
  *
+ * A claim is committed without waiting for the flush, unless it has a command in its last attempt. A crash of the server within the next moments may undo it:
+ * its token names no lease then, so its worker changes nothing, and the command is claimed again, by the next claim from the first row at the latest. Its settle
+ * waits for a flush, which includes that of the claim.
+ *
  * Threads: one per Claimer. Ownership: commands live in the arena given to claimer_claim().
  */
 #ifndef BUS_CLAIM_H

@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 GRAPHILE = "graphile-worker's local queue, {} jobs at once"
 SHORT = "A write for a few processes costs nearly as much as one for sixty, so fewer at once are slower"
-FLUSHES = "Two transactions one after the other, each with a flush: the {}, and the claim"
+FLUSHES = "Two transactions one after the other: the {}, which waits for its flush, and the claim"
 
 ROWS = [
     *(Row("commands", f"libpawl handler, {'8 handlers (the default)' if n == 8 else f'{n} handlers'}", "handlers", f"pawl {n}", target=target,

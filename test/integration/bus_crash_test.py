@@ -262,6 +262,46 @@ def work_of_a_crashed_worker_runs_elsewhere_in_time():
 
 
 @test
+def a_claim_that_a_crash_undoes_never_happened():
+    """Claims do not wait for the flush: what was done under the token of one that is gone changes nothing."""
+    def claim(cluster, token=None):
+        found = cluster.rows("select id, token, attempt, (select count(*) from pawl.lease) "
+                             "from pawl.claim(pawl.domain_find('shop'), 1, 600000, array_fill(0::bigint, array[10]), null, 'w', p_unflushed => true)")
+        assert len(found) == 1, found
+        assert token is None or found[0].split("|")[1] != token
+        return found[0].split("|")[:3]
+
+    def settle(cluster, command, token):
+        return cluster.rows(f"select settled, status from pawl.settle('{{{command}}}', '{{{token}}}', '{{complete}}')")
+
+    # Nothing is flushed but by a commit that waits for it.
+    with Cluster(conf="synchronous_commit = on\nwal_writer_delay = 10s\nautovacuum = off\n") as cluster, Pawl(cluster.url()) as pawl:
+        assert pawl.run("migrate").code == 0
+        cluster.rows("select pawl.send('shop', 'job', p_max_attempts => 2)")
+        command, lost, attempt = claim(cluster)
+        assert attempt == "1"
+        cluster.restart("immediate")
+        assert cluster.rows("select count(*) from pawl.lease") == ["0"], "the claim was flushed: the test proves nothing"
+        assert settle(cluster, command, lost) == ["f|PENDING"]
+        again, token, attempt = claim(cluster, lost)
+        assert (again, attempt) == (command, "1"), "the claim that never happened is no attempt"
+        assert settle(cluster, command, lost) == ["f|IN_PROGRESS"]
+        for call in ("extend('{%s}', '{%s}', 60000)", "release('{%s}', '{%s}')"):
+            assert cluster.rows(f"select verdict from pawl.{call % (command, lost)}") == ["LOST"]
+        # A settle waits for the flush, and that of its claim with it.
+        assert settle(cluster, command, token) == ["t|COMPLETED"]
+        cluster.restart("immediate")
+        assert cluster.rows("select status, attempts from pawl.outcome") == ["COMPLETED|1"]
+        assert settle(cluster, command, lost) == ["f|COMPLETED"]
+        # A last attempt is not had twice.
+        cluster.rows("select pawl.send('shop', 'job', p_max_attempts => 1)")
+        command, token, _ = claim(cluster)
+        cluster.restart("immediate")
+        assert cluster.rows("select id, token from pawl.lease") == [f"{command}|{token}"]
+        assert settle(cluster, command, token) == ["t|COMPLETED"]
+
+
+@test
 def a_restarted_server_is_waited_out():
     senders_count, rounds, lines = (3, 6, 1000) if FULL else (2, 5, 1000)
     total = senders_count * rounds * lines

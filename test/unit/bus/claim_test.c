@@ -51,16 +51,16 @@ TEST(claim_takes_only_the_types_asked_for)
 }
 
 /* Notes where each claim began, and takes longer than is cheap. */
-#define CLAIM_NOTED                                                                                                  \
-    "create table public.began (n serial, after bigint);"                                                            \
-    "alter function pawl.claim(integer, integer, integer, bigint[], text[], text, text[], integer, integer) rename " \
-    "to claim_itself;"                                                                                               \
-    "create function pawl.claim(integer, integer, integer, a bigint[], text[], text, text[], integer, integer) "     \
-    "returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint, "          \
-    "max_attempts smallint, priority smallint, pos bigint, progress jsonb, lost boolean) language plpgsql as $$ "    \
-    "begin "                                                                                                         \
-    "insert into public.began (after) values (a[5]); perform pg_sleep(0.02); "                                       \
-    "return query select * from pawl.claim_itself($1, $2, $3, $4, $5, $6, $7, $8, $9); end $$"
+#define CLAIM_NOTED                                                                                                    \
+    "create table public.began (n serial, after bigint);"                                                              \
+    "alter function pawl.claim(integer, integer, integer, bigint[], text[], text, text[], integer, integer, boolean) " \
+    "rename to claim_itself;"                                                                                          \
+    "create function pawl.claim(integer, integer, integer, a bigint[], text[], text, text[], integer, integer, "       \
+    "p_unflushed boolean) "                                                                                            \
+    "returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint, "            \
+    "max_attempts smallint, priority smallint, pos bigint, progress jsonb, lost boolean) language plpgsql as $$ "      \
+    "begin insert into public.began (after) values (a[5]); perform pg_sleep(0.02); "                                   \
+    "return query select * from pawl.claim_itself($1, $2, $3, $4, $5, $6, $7, $8, $9, $10); end $$"
 
 TEST(claim_of_some_types_does_not_walk_over_the_others_again)
 {
@@ -455,4 +455,50 @@ TEST(due_watermark_moves_by_proof_and_goes_back_with_the_server)
     assert_true(back.due_us > 8000000);
     requeue_prove(&back, &(Requeued){.looked_us = 5000000, .due_left_us = 5000001, .running = 70, .oldest = 70});
     assert_int_equal(back.due_us, 0);
+}
+
+/* What a transaction that leases or ends something does at its commit: wait for the flush (on), or not (off). */
+#define COMMITS_NOTED                                                                                                \
+    "create table public.noted (n serial, setting text);"                                                            \
+    "create function public.note() returns trigger language plpgsql as "                                             \
+    "'begin insert into public.noted (setting) values (current_setting(''synchronous_commit'')); return null; end';" \
+    "create constraint trigger leased after insert or update on pawl.lease "                                         \
+    "deferrable initially deferred for each row execute function public.note();"                                     \
+    "create constraint trigger released after insert on pawl.ready "                                                 \
+    "deferrable initially deferred for each row execute function public.note();"                                     \
+    "create constraint trigger ended after insert on pawl.outcome "                                                  \
+    "deferrable initially deferred for each row execute function public.note();"                                     \
+    "do 'begin execute format(''alter database %I set synchronous_commit = on'', current_database()); end'"
+
+/* What a crash may undo without harm is not waited for: see bus_crash_test.py. */
+TEST(claims_heartbeats_and_releases_do_not_wait_for_a_flush)
+{
+    scoped(bus_free) Bus *bus     = bus_new(4);
+    SendItem              last    = bus_item("mail", "t", NULL);
+    SendItem             *list    = &last;
+    ClaimedCommand       *claimed = NULL;
+    SettleItem            item    = {.outcome = OUTCOME_COMPLETE};
+    SettleItem           *items   = &item;
+    LeaseVerdict          verdict;
+    Error                 error = {0};
+
+    database_exec(bus->db, COMMITS_NOTED);
+    pool_free(bus->pool);
+    assert_ok(pool_new(&(PoolOptions){.conninfo = database_url(bus->db), .size_max = 4}, &bus->pool, &error));
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    bus_send(bus, "mail", 1);
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
+    assert_ok(lease_extend(bus->pool, soon(), bus->arena, &claimed->id, &claimed->token, 1, 30000, &verdict, &error));
+    assert_ok(lease_release(bus->pool, soon(), bus->arena, claimed, 1, &verdict, &error));
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
+    item.id    = claimed->id;
+    item.token = claimed->token;
+    settle_each(bus->pool, soon(), NULL, &items, 1);
+    assert_true(item.settled);
+    last.max_attempts = 1;
+    assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
+    assert_string_equal(database_get_text(bus->db, "select string_agg(setting, ' ' order by n) from public.noted",
+                                          bus->arena),
+                        "on off off off off on on on");
 }
