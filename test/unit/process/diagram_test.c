@@ -54,6 +54,9 @@ TEST(diagram_draws_every_kind)
         "        s15([\"nap<br/>sleep 1s\"])\n"
         "    end\n"
         "    j13{\"steps.ask.n #62; 1\"}\n"
+        "    s16{\"more<br/>state.more\"}\n"
+        "    s17([\"refuse<br/>fail no more\"])\n"
+        "    s18([\"again<br/>continue as new\"])\n"
         "    finish([\"end\"])\n"
         "    start --> s0\n"
         "    s0 -.->|compensate| c0\n"
@@ -74,11 +77,14 @@ TEST(diagram_draws_every_kind)
         "    s10 --> s11\n"
         "    s11 --> s12\n"
         "    s12 --> s13\n"
-        "    j13 -->|yes| finish\n"
+        "    j13 -->|yes| s16\n"
         "    j13 -->|no| s14\n"
         "    s13 --> s14\n"
         "    s14 --> s15\n"
         "    s15 --> j13\n"
+        "    s16 -->|yes| s18\n"
+        "    s16 -->|no| s17\n"
+        "    s18 -.-> start\n"
         "    classDef compensation stroke-dasharray: 4 4\n",
         diagram(
             "{\"type\":\"order\",\"domain\":\"shop\",\"steps\":["
@@ -97,7 +103,9 @@ TEST(diagram_draws_every_kind)
             "{\"name\":\"enough\",\"wait\":{\"until\":\"state.votes >= 3\"}},"
             "{\"name\":\"note\",\"set\":{}},"
             "{\"name\":\"poll\",\"repeat\":[{\"name\":\"ask\",\"exec\":\"./ask\"},{\"name\":\"nap\",\"sleep\":\"1s\"}],"
-            "\"until\":\"steps.ask.n > 1\",\"times\":9,\"on_exhausted\":\"continue\"}]}",
+            "\"until\":\"steps.ask.n > 1\",\"times\":9,\"on_exhausted\":\"continue\"},"
+            "{\"name\":\"more\",\"when\":\"state.more\",\"then\":\"again\"},"
+            "{\"name\":\"refuse\",\"fail\":\"no more\"},{\"name\":\"again\",\"continue\":{}}]}",
             arena));
 }
 
