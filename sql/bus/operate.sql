@@ -121,14 +121,6 @@ begin
 end
 $$;
 
--- Who sent, as the audit records it: in the same way, but nothing where no sender is named, and pawl's own names for what it sends itself.
-create or replace function pawl.sender_name (p_actor text)
-  returns text
-  language sql stable
-as $$
-  select case when p_actor in ('reply', 'wallet') then p_actor when p_actor is not null then pawl.operator_name(p_actor) end
-$$;
-
 -- What the audit says beside the operator of a decision: the reason, and the login that named another operator.
 create or replace function pawl.decision_details (p_operator text, p_reason text)
   returns jsonb

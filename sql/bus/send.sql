@@ -208,8 +208,8 @@ begin
   v_count := pawl.send_check(p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to,
                              p_correlation_ids, p_order_keys, p_actor);
   perform pawl.send_right_check('domain', p_domain);
-  if p_actor is not null then
-    p_actor := pawl.sender_name(p_actor);
+  if p_actor is not null then -- pawl's own names too: `reply` is `LOGIN (reply)` where the login may not name operators
+    p_actor := pawl.operator_name(p_actor);
   end if;
   v_bytes := pawl.payloads_bytes(p_payloads, p_nowait);
   if p_attached is not null then

@@ -471,8 +471,8 @@ def the_audit_names_the_login_of_a_caller_that_names_a_person():
                 assert attempt(db, shop, sent.format("_items", "false, ", actor), login) == ""
             assert attempt(db, boss, sent.format("", "", "'ann'"), login) == "", "as a pod, which knows who asked it"
             assert db.rows("select coalesce(sender, '-') from pawl.command order by id") == [
-                f"{shop} (ann)"] * 2 + [f"{shop} ({boss})"] * 2 + ["reply"] * 2 + ["-"] * 2 + ["ann"]
-            for who, sender, operator in ((shop, f"{shop} (ann)", "ann"), (boss, "reply", "ann"), (boss, "ann", boss)):
+                f"{shop} (ann)"] * 2 + [f"{shop} ({boss})"] * 2 + [f"{shop} (reply)"] * 2 + ["-"] * 2 + ["ann"]
+            for who, sender, operator in ((shop, f"{shop} (ann)", "ann"), (boss, f"{shop} (reply)", "ann"), (boss, "ann", boss)):
                 command_id = db.rows(f"select command_id from pawl.command where sender = '{sender}'")[0]
                 assert attempt(db, who, f"select pawl.command_cancel('{{{command_id}}}', null, '{operator}', 'r')", login) == ""
             assert db.rows("select distinct actor, details->>'login', details->>'reason' from pawl.audit where event = 'CANCELED' order by 1, 2") == [
