@@ -9,6 +9,7 @@
 #include "app/login.h"
 #include "base/clock.h"
 #include "pg/migrate.h"
+#include "pg/tx.h"
 #include "sql.h"
 
 #define SKEW_WARN_MS      2000
@@ -99,14 +100,28 @@ ErrorCode check_server(Doctor *doctor, CheckResult *result, Error *reterr)
                        arena_print(doctor->arena, "PostgreSQL %s, writable, durable", vitals->version), NULL);
 }
 
+DB_SHAPE(stranger, MigrateStranger, MIGRATE_STRANGER_COLUMNS);
+
 ErrorCode check_schema(Doctor *doctor, CheckResult *result, Error *reterr)
 {
-    ErrorCode code = migrate_check(doctor->app->pool, &schema_embedded, deadline_in_ms(DOCTOR_CHECK_MS), reterr);
+    TxOptions        options = {.name      = "doctor",
+                                .deadline  = deadline_in_ms(DOCTOR_CHECK_MS),
+                                .arena     = doctor->arena,
+                                .read_only = true};
+    MigrateStranger *found;
+    int              count;
+    ErrorCode        code = migrate_check(doctor->app->pool, &schema_embedded, deadline_in_ms(DOCTOR_CHECK_MS), reterr);
 
     if (code == ERR_CONFLICT || code == ERR_NOT_FOUND)
         return check_found(result, CHECK_FAIL, arena_text(doctor->arena, reterr->text),
                            "run pawl migrate with the newest pawl");
     TRY(code);
+    TRY(db_call_many(doctor->app->pool, &options, sql_pg_migration_stranger, DB_NONE, &stranger_shape, &found, &count,
+                     reterr));
+    if (count)
+        return check_found(result, CHECK_WARN,
+                           arena_print(doctor->arena, "%s is in a schema of pawl's, and is not pawl's", found->name),
+                           arena_print(doctor->arena, "run as its owner: %s", found->statement));
     return check_found(result, CHECK_OK, arena_print(doctor->arena, "version %d", schema_embedded.migration_count),
                        NULL);
 }

@@ -166,6 +166,20 @@ static ErrorCode site_check(const Site *site, Error *reterr)
         site->foreign_schema, site->foreign_owner, site->user_name);
 }
 
+DB_SHAPE(stranger, MigrateStranger, MIGRATE_STRANGER_COLUMNS);
+
+/* Pawl's functions look for names in its schemas, so what others put there could be called or make a name ambiguous. */
+static ErrorCode strangers_check(Tx *tx, Error *reterr)
+{
+    MigrateStranger *found;
+    int              count;
+
+    TRY(db_many(tx, sql_pg_migration_stranger, DB_NONE, &stranger_shape, &found, &count, reterr));
+    return count == 0 ? OK
+                      : fail(reterr, ERR_REFUSED, "%s is in a schema of pawl's, and is not pawl's: run %s", found->name,
+                             found->statement);
+}
+
 static ErrorCode site_prepare(Tx *tx, const Site *site, Error *reterr)
 {
     if (!site->has_schema && !site->may_create_schema)
@@ -255,13 +269,16 @@ static ErrorCode step_run(Tx *tx, void *context, Error *reterr)
     step->locked = true;
     TRY(state_read(tx, &state, reterr));
     TRY(state_check(&state, schema, reterr));
+    step->done = state.applied_count == schema->migration_count && definitions_are_current(&state, schema);
+    if (step->done) /* also with strangers: pods start, and doctor says so */
+        return OK;
+    TRY(strangers_check(tx, reterr));
     if (state.applied_count < schema->migration_count) {
         step->applied = true;
         step->part    = schema->migrations[state.applied_count].name;
         return migration_apply(tx, &schema->migrations[state.applied_count], reterr);
     }
-    if (!definitions_are_current(&state, schema))
-        TRY(definitions_apply(tx, &state, step, reterr));
+    TRY(definitions_apply(tx, &state, step, reterr));
     step->done = true;
     return OK;
 }

@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "pg/pool.h"
+#include "pg/query.h"
 
 typedef struct {
     int         version;
@@ -57,6 +58,10 @@ typedef struct {
     const char *state;      /* "applied", "pending", "changed", "unknown" (applied by a newer binary) */
     const char *applied_at; /* ISO time; NULL while pending */
 } MigrationStatus;
+
+/* See sql_pg_migration_stranger: nothing is created beside it. */
+#define MIGRATE_STRANGER_COLUMNS(X, T) X(T, TEXT, name, statement)
+DB_ROW(MigrateStranger, MIGRATE_STRANGER_COLUMNS);
 
 must_check ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *ret_applied, Error *reterr);
 must_check ErrorCode migrate_status(Pool *pool, const Schema *schema, Deadline deadline, Arena *arena,

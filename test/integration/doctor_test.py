@@ -209,6 +209,20 @@ def columns_of_row_types_of_pawl_are_named_and_the_advice_works():
         assert examine(pawl)[1]["row types"]["state"] == "ok"
 
 
+@test
+def functions_of_others_in_a_schema_of_pawl_are_named_and_the_advice_works():
+    with Database() as db, Pawl(db) as pawl:
+        stranger = f"stranger_of_{db.name}"
+        db.rows(f"create role {stranger}; create function pawl.mine () returns int language sql as 'select 1'; alter function pawl.mine owner to {stranger}")
+        try:
+            row = examine(pawl)[1]["schema"]
+            assert row["state"] == "warn" and "function pawl.mine() is in a schema of pawl's" in row["found"], row
+            db.rows(row["advice"].split(": ", 1)[1])
+            assert examine(pawl)[1]["schema"]["state"] == "ok"
+        finally:
+            db.rows(f"drop owned by {stranger}; drop role {stranger}")
+
+
 class WideCluster(Cluster):
     """One that allows what holds vacuum back without a session."""
 

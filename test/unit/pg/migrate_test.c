@@ -657,6 +657,42 @@ TEST(migrate_refuses_a_schema_of_a_role_that_may_not_act_as_the_user)
     database_exec(db, sql);
 }
 
+/* Whatever the functions of a migration find by its name. Pods of a schema that is current start all the same. */
+TEST(migrate_creates_nothing_beside_functions_of_others)
+{
+    static const char *const            extended = "select count(*) from pg_extension where extname = 'hstore'";
+    scoped(database_free) TestDatabase *db       = database_new_empty();
+    scoped(pool_free) Pool             *pool     = pool_open(database_url(db));
+    Schema                              changed  = {two_migrations, 2, second_definitions, 1};
+    char                                role[64], sql[256];
+    int                                 applied;
+    Error                               error = {0};
+
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    snprintf(role, sizeof role, "stranger_%d", (int)getpid());
+    snprintf(sql, sizeof sql,
+             "create role %s; create function pawl.mine(a text) returns int language sql as 'select 1'; alter function "
+             "pawl.mine owner to %s",
+             role, role);
+    database_exec(db, sql);
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    assert_code(ERR_REFUSED, migrate_run(pool, &changed, soon(), &applied, &error));
+    assert_contains(
+        error.text,
+        "function pawl.mine(text) is in a schema of pawl's, and is not pawl's: run drop function pawl.mine");
+    snprintf(sql, sizeof sql, "drop function pawl.mine(text); drop role %s", role);
+    database_exec(db, sql);
+    database_exec(db, "do 'begin if exists (select from pg_available_extensions where name = $$hstore$$) then "
+                      "create extension hstore schema pawl; end if; end'");
+    if (database_get_i64(db, extended)) {
+        assert_code(ERR_REFUSED, migrate_run(pool, &changed, soon(), &applied, &error));
+        assert_contains(error.text, "of extension \"hstore\" is in a schema of pawl's, and is not pawl's: run alter "
+                                    "extension hstore set schema public");
+        database_exec(db, "alter extension hstore set schema public");
+    }
+    assert_ok(migrate_run(pool, &changed, soon(), &applied, &error));
+}
+
 /* A pod that only works needs no more than pawl_app, once someone else has migrated. */
 TEST(migrate_of_a_current_schema_needs_only_pawl_app)
 {
