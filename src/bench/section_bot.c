@@ -1,9 +1,9 @@
 /*
  * section_bot.c - updates of the bot: stored as a poll stores them, a match registered by each, its answer queued.
  *
- * No Bot API is called: updates are made here, in arrays of 100 as getUpdates returns them, and the messages stay in the outbox. The update
- * handler, the game and the outbox are those of the daemon. One thread stores while the worker handles; time is taken from the first
- * update that is stored to the last one that is done.
+ * No Bot API is called: updates are made here, in arrays of 100 as getUpdates returns them, and a second worker takes the messages out of the outbox
+ * and sends them nowhere, because only 1,000 confirmations may wait there. The update handler, the game and the outbox are those of the daemon. One
+ * thread stores while the worker handles; time is taken from the first update that is stored to the last one that is done.
  */
 #include <inttypes.h>
 
@@ -14,6 +14,7 @@
 #include "bench/size.h"
 #include "bench/worker_thread.h"
 #include "bot/update.h"
+#include "bus/handler.h"
 #include "pg/tx.h"
 #include "rating/group.h"
 #include "rating/player.h"
@@ -28,16 +29,16 @@
 #define CALL_MS     60000
 #define ARENA_BYTES ((size_t)16 << 20)
 #define TEXT_BYTES  ((size_t)1 << 20)
-#define CHAT_SHARE  250  /* messages of one chat that may wait: pawl.telegram_share() */
-#define AHEAD_MAX   2000 /* updates that are stored and not handled yet */
+#define GROUP_MAX   (PLAYERS * 30) /* updates of a group: a player may send 30 in a minute */
+#define AHEAD_MAX   2000           /* updates that are stored and not handled yet */
 
 typedef struct {
     Bench         *bench;
     BenchDatabase *database;
     TelegramIntake intake;
     Waker         *waker;
-    WorkerThread   worker;
-    int64_t        first; /* update_id */
+    WorkerThread   worker, sender; /* of updates, and of the outbox */
+    int64_t        first;          /* update_id */
     ErrorCode      code;
     Error          error;
 } Storing;
@@ -168,16 +169,20 @@ static void *storing_run(void *context)
 static ErrorCode round_run(Storing *storing, Handler *handler, int64_t *ret_us, Error *reterr)
 {
     Bench    *bench = storing->bench;
-    char      domain[TELEGRAM_DOMAIN_SIZE];
+    char      domain[TELEGRAM_DOMAIN_SIZE], outbox[TELEGRAM_DOMAIN_SIZE];
     pthread_t thread;
     Mono      start;
     ErrorCode code;
     Error     error = {0};
 
     telegram_domain_updates(storing->intake.bot_id, domain);
+    telegram_domain_outbox(storing->intake.bot_id, outbox);
+    worker_thread_start_domain(&storing->sender, bench, storing->database, outbox, &handler_noop, /* threads= */ 0);
     worker_thread_start_domain(&storing->worker, bench, storing->database, domain, handler,
                                (int)bench->options.clients);
     code = worker_thread_listen(&storing->worker, storing->database, reterr);
+    if (code == OK)
+        code = worker_thread_listen(&storing->sender, storing->database, reterr);
     bench_print(bench, "handling updates");
     if (code == OK) {
         start  = clock_mono();
@@ -185,6 +190,11 @@ static ErrorCode round_run(Storing *storing, Handler *handler, int64_t *ret_us, 
         worker_thread_wait(&storing->worker, bench->options.count);
         *ret_us = mono_us_between(start, clock_mono());
         thread_join(thread);
+        worker_thread_wait(&storing->sender, bench->options.count);
+    }
+    if (worker_thread_end(&storing->sender, &error) != OK && code == OK) {
+        code    = error.code;
+        *reterr = error;
     }
     if (worker_thread_end(&storing->worker, &error) != OK && code == OK) {
         code    = error.code;
@@ -244,19 +254,22 @@ ErrorCode section_bot(Bench *bench, int64_t value, Error *reterr)
     ErrorCode                              code;
 
     (void)value;
-    if (bench->options.count * bench->options.rounds > bench->options.groups * CHAT_SHARE)
-        return fail(reterr, ERR_USAGE, "a group may have %d messages in the outbox: %lld updates need --groups %lld",
-                    CHAT_SHARE, (long long)(bench->options.count * bench->options.rounds),
-                    (long long)(bench->options.count * bench->options.rounds + CHAT_SHARE - 1) / CHAT_SHARE);
+    if (bench->options.count * bench->options.rounds > bench->options.groups * GROUP_MAX)
+        return fail(reterr, ERR_USAGE, "the players of a group may send %d updates: %lld updates need --groups %lld",
+                    GROUP_MAX, (long long)(bench->options.count * bench->options.rounds),
+                    (long long)(bench->options.count * bench->options.rounds + GROUP_MAX - 1) / GROUP_MAX);
     TRY(bench_database(bench, &storing.database, reterr));
     TRY(telegram_bot_new(TOKEN, ROOT, &bot, reterr));
     TRY(groups_open(bench, storing.database, reterr));
     storing.waker  = waker_new(storing.database->pool);
     storing.intake = (TelegramIntake){.pool = storing.database->pool, .bot_id = telegram_bot_id(bot)};
     outbox         = telegram_outbox_new(
-        &(TelegramOutboxOptions){.pool     = storing.database->pool,
-                                         .bot      = bot,
-                                         .size_max = (int)(bench->options.count * bench->options.rounds * 2)});
+        &(TelegramOutboxOptions){.pool      = storing.database->pool,
+                                         .bot       = bot,
+                                         .size_max  = (int)(bench->options.count * bench->options.rounds * 2),
+                                         .chat_ms   = 1000,
+                                         .group_max = 20,
+                                         .all_max   = 30}); /* the defaults of settings */
     handler = bot_update_handler_new(
         &(BotUpdateOptions){.pool = storing.database->pool, .bot = bot, .outbox = outbox, .waker = storing.waker});
     code = rounds_run(bench, &storing, handler, reterr);

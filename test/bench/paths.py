@@ -380,7 +380,7 @@ def group_concurrency(context, stack):
 
 
 GROUPS = {
-    "handlers": Group(group_handlers, "handlers of commands, beside graphile-worker", 12),
+    "handlers": Group(group_handlers, "handlers of commands, beside graphile-worker", 16),
     "inserts": Group(group_inserts, "work that writes a row, beside plain inserts", 14),
     "send": Group(group_send, "sends", 7),
     "latency": Group(group_latency, "from a send to the start of its handler", 9),

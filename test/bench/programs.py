@@ -28,7 +28,7 @@ PACKAGES = ("graphile-worker", "pg", "@dbos-inc/dbos-sdk")
 def output(*command, **options):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **options)
     if done.returncode != 0:
-        sys.exit(f"bench: {' '.join(command)[:200]} failed\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
+        sys.exit(f"bench: {' '.join(command)[:200]} ended with status {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
     return done.stdout
 
 

@@ -91,7 +91,7 @@ ROWS = [
     Row("daemon", "first start with a private PostgreSQL, until ready", "daemon", "first", "start_ms", 6000, unit="ms", is_most=True),
     Row("daemon", "`GET /health/live`, 64 connections", "daemon", "pawl", "live_per_s", 50000),
 
-    Row("bot", "updates stored, match registered, answer queued; 1,000 groups of 8 players, 128 updates at once", "bot", "pawl", target=1500),
+    Row("bot", "updates stored, match registered, answer queued and taken out; 1,000 groups of 8 players, 128 updates at once", "bot", "pawl", target=1500),
     Row("bot", "WAL per update", "bot", "pawl", "wal_bytes", unit="bytes"),
 ]
 

@@ -76,10 +76,14 @@ def updates_of_the_bot_are_stored_handled_and_answered():
     with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
         found = report(pawl, "bot", "--count", "60", "--rounds", "2", "--groups", "5", "--clients", "4")
         rows = figures(found)
-        # Each update was handled, and its answer waits.
-        assert found["counts"] == {"sent": 240, "ready": 120, "delayed": 0, "leased": 0, "completed": 120}, found
+        # Each update was handled, and its answer was taken out of the outbox.
+        assert found["counts"] == {"sent": 240, "ready": 0, "delayed": 0, "leased": 0, "completed": 240}, found
         assert len(rows["bot", "updates"][1]) == 2 and min(rows["bot", "updates"][1]) > 0, rows
         assert rows["bot, each update", "WAL"][0] > 0, rows
+        # More than may wait in the outbox.
+        found = report(pawl, "bot", "--count", "1500", "--rounds", "1", "--groups", "100", "--clients", "16")
+        assert found["counts"]["completed"] == 3000, found
+        refused(pawl, "bench", "bot", "--count", "241", "--rounds", "1", "--groups", "1", code=2, words=["241 updates need --groups 2"])
 
 
 @test
