@@ -75,7 +75,10 @@ static ErrorCode tx_begin(Tx *tx, const TxOptions *options, int64_t *ret_process
     int         left = deadline_left_ms(tx->deadline);
 
     int limit = conn_limit_ms(tx->deadline);
-    int lock  = options->lock_ms > 0 && options->lock_ms < limit ? options->lock_ms : limit;
+
+    if (options->statement_ms > 0 && options->statement_ms < limit)
+        limit = options->statement_ms;
+    int lock = options->lock_ms > 0 && options->lock_ms < limit ? options->lock_ms : limit;
 
     snprintf(sql, sizeof sql,
              "begin isolation level read committed%s; set local statement_timeout = %d; set local lock_timeout = %d; "

@@ -28,15 +28,16 @@
 typedef ErrorCode TxBody(Tx *tx, void *context, Error *reterr);
 
 typedef struct {
-    const char *name;      /* the operation, for logs and metrics */
-    Deadline    deadline;  /* the request's own; every wait fits inside it */
-    Arena      *arena;     /* where rows live; rewound between tries, freed by the caller */
-    int         tries_max; /* with the first one; 0: the pool's operation_retry */
-    bool        keyed;     /* the body begins with the key check: it may be run again after a lost commit */
-    int         lock_ms;   /* how long it waits for a lock, and then lock_once; 0: until the deadline */
-    bool        lock_once; /* a lock that is not granted (55P03) is not tried again: the caller does that */
-    bool        read_only; /* nothing to commit: a lost commit is simply run again */
-    bool        prepare;   /* db_call(): the statement is a constant of the program and runs often: see ConnParams */
+    const char *name;         /* the operation, for logs and metrics */
+    Deadline    deadline;     /* the request's own; every wait fits inside it */
+    Arena      *arena;        /* where rows live; rewound between tries, freed by the caller */
+    int         tries_max;    /* with the first one; 0: the pool's operation_retry */
+    bool        keyed;        /* the body begins with the key check: it may be run again after a lost commit */
+    int         lock_ms;      /* how long it waits for a lock, and then lock_once; 0: until the deadline */
+    int         statement_ms; /* how long one of its statements may take; 0: until the deadline */
+    bool        lock_once;    /* a lock that is not granted (55P03) is not tried again: the caller does that */
+    bool        read_only;    /* nothing to commit: a lost commit is simply run again */
+    bool        prepare;      /* db_call(): the statement is a constant of the program and runs often: see ConnParams */
     bool is_foreign; /* the body runs code that is not pawl's: what it leaves in the session is removed at the end */
     /* Set by the body when the connection was lost while code of others ran on it: it may be the cause, and is not run
      * again. NULL: never. */
