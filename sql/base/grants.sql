@@ -53,6 +53,7 @@ as $$
     ('pawl.claim_isolate',      'worker'),
     ('pawl.handler_is_safe',    'handler'),
     ('pawl.handler_call',       'handler'),
+    ('pawl.handler_call_shared', 'handler'),
     ('pawl.has_work',           'worker'),
     ('pawl.extend',             'worker'),
     ('pawl.report_progress',    'worker'),

@@ -217,6 +217,12 @@ order by e.ord
 -- $1 schema, $2 name, $3 payload, $4 command id
 select pawl.handler_call($1::text, $2::text, $3::jsonb, $4::uuid)::text as value
 
+-- name: handler_call_shared
+-- Several commands in this transaction: a row for each that is settled by it. The others must be called again, each in a transaction of its own. wake: as
+-- for settle. $1 schema, $2 name, $3 ids, $4 tokens, $5 payloads, $6 command ids
+select h.ord, h.status, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
+from pawl.handler_call_shared($1::text, $2::text, $3::bigint[], $4::bigint[], $5::jsonb[], $6::uuid[]) h
+
 -- name: handler_find
 -- A handler; no row: there is no such function.
 -- $1 schema, $2 name

@@ -173,7 +173,8 @@ static ErrorCode workers_start(Daemon *daemon, Error *reterr)
                                          .lease_ms    = (int)values->lease_ms,
                                          .timeout_ms  = (int)values->timeout_ms,
                                          .exec        = values->exec,
-                                         .sql         = values->sql};
+                                         .sql         = values->sql,
+                                         .alone       = values->alone};
         ErrorCode             code    = worker_set_add(daemon->workers, &row, deadline, reterr);
 
         if (code != OK) {

@@ -234,6 +234,8 @@ static const Setting worker_rows[] = {
      .help = "how long a lease lasts without a heartbeat"},
     {"timeout", NULL, SETTING_DURATION_MS, WORKER_AT(timeout_ms), .min = WORKER_LEASE_MS_MIN, .max = WORKER_TIME_MS_MAX,
      .help = "how long one handler may run; then it is stopped and its command is retried; unset: no limit"},
+    {"alone", NULL, SETTING_BOOL, WORKER_AT(alone), "false",
+     .help = "each call of the function in sql has a transaction of its own; false: short ones share some"},
 };
 /* clang-format on */
 static const SettingTable worker_table     = {worker_rows, COUNT(worker_rows)};
@@ -264,6 +266,8 @@ static ErrorCode worker_complete(const SettingSection *section, Arena *arena, Er
 
     if (!worker->exec == !worker->sql)
         return fail(reterr, ERR_USAGE, "%s must have exactly one of exec and sql", section->location);
+    if (worker->alone && !worker->sql)
+        return fail(reterr, ERR_USAGE, "%s: alone is for sql: programs share no transaction", section->location);
     if (!worker->domain)
         worker->domain = section->name;
     TRY(send_check_domain(arena_print(arena, "%s: domain", section->location), worker->domain, reterr) == OK

@@ -36,6 +36,7 @@ typedef struct {
     const char        *types_text;
     const char *const *types;                                    /* NULL: all */
     int64_t            concurrency, batch, lease_ms, timeout_ms; /* 0: the worker's default */
+    bool               alone;                                    /* sql: each command in a transaction of its own */
 } WorkerSettings;
 
 typedef struct {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "bus/command.h"
 #include "bus/handler.h"
 #include "bus/handler_tx.h"
 #include "pg/tx.h"
@@ -31,6 +32,45 @@ static ErrorCode function_call(Tx *tx, Job *job, void *context, SettleItem *ret_
         return code;
     ret_settle->outcome = OUTCOME_FAIL; /* it would return as much the next time */
     ret_settle->error   = "result is too large to be read";
+    return OK;
+}
+
+#define SHARED_COLUMNS(X, T) \
+    X(T, I32, ord)           \
+    X(T, TEXT, status, wake)
+DB_ROW(Shared, SHARED_COLUMNS);
+DB_SHAPE(shared, Shared, SHARED_COLUMNS);
+
+/* The calls and the settle of those that succeeded, in one statement. */
+static ErrorCode shared_call(Tx *tx, Job *const *jobs, SettleItem *const *items, int count, void *context,
+                             Error *reterr)
+{
+    const SqlHandler *handler  = context;
+    int64_t          *ids      = arena_array(tx->arena, int64_t, count);
+    int64_t          *tokens   = arena_array(tx->arena, int64_t, count);
+    const char      **payloads = arena_array(tx->arena, const char *, count);
+    const char      **keys     = arena_array(tx->arena, const char *, count);
+    int               row_count;
+    void             *rows;
+
+    for (int i = 0; i < count; i++) {
+        ids[i]      = items[i]->id;
+        tokens[i]   = items[i]->token;
+        payloads[i] = jobs[i]->command->payload;
+        keys[i]     = jobs[i]->command->command_id;
+    }
+    TRY(db_many(tx, sql_bus_handler_call_shared,
+                DB_ARGS(db_text(handler->schema), db_text(handler->name), db_i64s(tx->arena, ids, count),
+                        db_i64s(tx->arena, tokens, count), db_jsonbs(tx->arena, payloads, count),
+                        db_uuids(tx->arena, keys, count)),
+                &shared_shape, &rows, &row_count, reterr));
+    for (const Shared *row = rows, *end = row + row_count; row < end; row++) {
+        SettleItem *item = items[row->ord - 1];
+
+        item->settled = true;
+        item->status  = command_status_constant(row->status);
+        item->wake    = row->wake;
+    }
     return OK;
 }
 
@@ -90,7 +130,15 @@ static void sql_run(Handler *base, Job *job, SettleItem *ret_settle)
         job->not_begun = arena_text(job->arena, why.text);
 }
 
-ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, Handler **ret_handler, Error *reterr)
+static void sql_run_shared(Handler *base, Job *const *jobs, SettleItem *const *items, int count)
+{
+    SqlHandler *handler = (SqlHandler *)base;
+
+    tx_handler_run_shared(&handler->base, jobs, items, count, shared_call, /* context= */ handler);
+}
+
+ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, bool shares, Handler **ret_handler,
+                          Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
 
@@ -99,6 +147,10 @@ ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, H
     const char *dot     = strchr(function, '.');
     SqlHandler *handler = memory_new(1, sizeof *handler);
     tx_handler_init(&handler->base, pool, sql_run);
+    if (shares) {
+        handler->base.base.run_shared  = sql_run_shared;
+        handler->base.base.shared_most = tx_handler_shared_most;
+    }
     handler->schema = memory_text(arena_bytes(arena, function, (size_t)(dot - function)));
     handler->name   = memory_text(dot + 1);
     *ret_handler    = &handler->base.base;

@@ -28,7 +28,7 @@ typedef struct {
     Error          said;
 } TxRun;
 
-static void job_publish(TxHandler *handler, Job *job, Conn *conn)
+void tx_handler_publish(TxHandler *handler, Job *job, Conn *conn)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&handler->mutex);
 
@@ -40,10 +40,10 @@ static ErrorCode body_call(Tx *tx, TxRun *run, Error *reterr)
     ErrorCode code;
 
     run->begun = true;
-    job_publish(run->handler, run->job, tx->conn);
+    tx_handler_publish(run->handler, run->job, tx->conn);
     code = job_is_stopped(run->job) ? fail(reterr, ERR_CONFLICT, "handler was stopped")
                                     : run->body(tx, run->job, run->context, run->item, reterr);
-    job_publish(run->handler, run->job, NULL);
+    tx_handler_publish(run->handler, run->job, NULL);
     run->suspect = !conn_is_good(tx->conn) && conn_transaction(tx->conn) != PQTRANS_INERROR && code != ERR_LIMIT;
     return code;
 }
@@ -69,9 +69,8 @@ static SettleItem item_begin(const Job *job)
     return (SettleItem){.id = job->command->id, .token = job->command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
 }
 
-static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
+static ErrorCode try_settled(Tx *tx, TxRun *run, Error *reterr)
 {
-    TxRun    *run = context;
     ErrorCode code;
 
     *run->item   = item_begin(run->job);
@@ -92,6 +91,16 @@ static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
     run->lost = !run->item->settled;
     if (run->lost)
         return fail(reterr, ERR_CONFLICT, "lease was lost: command is %s", run->item->status);
+    return OK;
+}
+
+static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
+{
+    TxRun *run   = context;
+    Mono   began = clock_mono();
+
+    TRY(try_settled(tx, run, reterr));
+    tx_handler_took(run->handler, /* count= */ 1, mono_us_between(began, clock_mono()));
     return OK;
 }
 
@@ -122,8 +131,9 @@ static void tx_handler_stop(Handler *base, Job *job)
 
 void tx_handler_init(TxHandler *handler, Pool *pool, void (*run)(Handler *handler, Job *job, SettleItem *ret_settle))
 {
-    handler->base = (Handler){.run = run, .stop = tx_handler_stop};
-    handler->pool = pool;
+    handler->base        = (Handler){.run = run, .stop = tx_handler_stop};
+    handler->pool        = pool;
+    handler->shared_most = 1;
     mutex_init(&handler->mutex);
 }
 

@@ -8,6 +8,7 @@
  *     claimed -> WAITING -> RUNNING -> SETTLING -> done      WAITING -> SETTLING -> done  [released, or its lease was lost]
  *     RUNNING -> LOCKED  [job->is_locked]                    LOCKED -> WAITING  [the lease can be extended again]
  *     SETTLING -> LOCKED  [it cannot be released]            LOCKED -> done  [it is lost or canceled, or the worker stops]
+ *     RUNNING -> WAITING  [it was undone in a transaction that it shared with others: it runs alone]
  *
  * Invariants
  *   1. At most `concurrency` handlers run at the same time. While handlers are short (100 ms on average) the work of some 20 ms is claimed ahead, at
@@ -94,7 +95,13 @@ struct Handler {
      * slot for each command, NULL at first; what is put there lives in the arena of the claim. Returns for how many commands something was read.
      * NULL: nothing to prepare. */
     int (*prepare)(Handler *handler, const ClaimedCommand *list, int count, Arena *arena, void **ret_list);
+    /* Several commands at a time, at most HANDLER_SHARED_MAX, whose effects commit together. An item with a status is settled; every other one is to be run
+     * alone, whatever the reason: it has no effect. All jobs have one arena. NULL: there is only run(). */
+    void (*run_shared)(Handler *handler, Job *const *jobs, SettleItem *const *items, int count);
+    /* How many run_shared() should get now, from 1 on. Called under the worker's mutex. */
+    int (*shared_most)(Handler *handler);
 };
+#define HANDLER_SHARED_MAX 30
 
 typedef struct {
     Pool              *pool;

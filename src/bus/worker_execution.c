@@ -2,6 +2,9 @@
  * worker_execution.c - what a worker holds, and the threads that run it.
  *
  * An execution leaves the lists of what is held only when it is settled or lost; until then its lease is kept.
+ *
+ * A thread takes one execution, or several for a handler that runs them in one transaction (ADR 46). What such a transaction has undone goes back to the
+ * front of the queue and runs alone: it was not tried, so it has neither an outcome nor a used attempt.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,12 +41,13 @@ static void list_insert(ExecutionList *list, Execution *execution, Execution *af
     *(execution->next ? &execution->next->previous : &list->last) = execution;
 }
 
-/* By priority. */
-static void queue_add(Worker *worker, Execution *execution)
+/* By priority: behind those of the same one, or before them. */
+static void queue_add(Worker *worker, Execution *execution, bool is_first)
 {
-    Execution *after = worker->queue.last;
+    Execution *after    = worker->queue.last;
+    int        priority = execution->command->priority;
 
-    while (after && after->command->priority < execution->command->priority)
+    while (after && (is_first ? after->command->priority <= priority : after->command->priority < priority))
         after = after->previous;
     list_insert(&worker->queue, execution, after);
     execution->state = EXECUTION_WAITING;
@@ -138,7 +142,7 @@ void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
         list[i].kept_at       = claimed_batch->claimed_at;
         worker->lost += list[i].command->lost;
         worker->alone += claimed_is_alone(list[i].command);
-        queue_add(worker, &list[i]);
+        queue_add(worker, &list[i], /* is_first= */ false);
     }
     worker->held += claimed_batch->count;
     handlers_grow(worker, worker->waiting + worker->running);
@@ -154,6 +158,11 @@ static bool execution_is_doubtful(const Worker *worker, const Execution *executi
     return FAULT("bus.lease.over") || mono_ms_between(execution->kept_at, clock_mono()) >= worker->options.lease_ms;
 }
 
+static bool execution_can_begin(const Worker *worker, const Execution *execution)
+{
+    return !execution_is_doubtful(worker, execution) && execution_is_allowed(worker, execution);
+}
+
 /* The first one that can begin; NULL: none. */
 static Execution *execution_find_ready(const Worker *worker)
 {
@@ -162,39 +171,74 @@ static Execution *execution_find_ready(const Worker *worker)
     if (worker->stopping ||
         !outcomes_have_space(worker)) /* a worker that stops begins nothing: it releases what waits */
         return NULL;
-    while (execution && (execution_is_doubtful(worker, execution) || !execution_is_allowed(worker, execution)))
+    while (execution && !execution_can_begin(worker, execution))
         execution = execution->next;
     return execution;
 }
 
-static Execution *execution_take(Worker *worker)
+static void execution_begin(Worker *worker, Execution *execution, Arena *arena)
 {
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
-    Execution                  *execution;
-
-    while (!(execution = execution_find_ready(worker)) && !worker->closing)
-        cond_wait(&worker->arrived, &worker->mutex, deadline_never());
-    if (!execution)
-        return NULL;
     execution_move(worker, execution);
     worker->waiting--;
-    worker->running++;
-    metric_add(&bus_metrics.handlers_running, 1);
-    metric_add(&worker->metrics->handlers_running, 1);
     execution->state    = EXECUTION_RUNNING;
     execution->began_at = clock_mono();
-    execution->arena    = arena_borrow(worker);
+    execution->outcome  = (SettleItem){.id       = execution->command->id,
+                                       .token    = execution->command->token,
+                                       .delay_ms = SETTLE_DELAY_DEFAULT};
     execution->job =
         (Job){.command  = execution->command,
               .prepared = execution->prepared,
               .domain   = worker->options.domain,
-              .arena    = execution->arena,
+              .arena    = arena,
               .report   = execution_report,
               .flush    = execution_flush,
               .deadline = worker->options.timeout_ms ? deadline_in_ms(worker->options.timeout_ms) : deadline_never()};
+}
+
+/* How many executions a thread takes: as many as its handler runs together, if as much is left for each other idle thread. */
+static int share_most(const Worker *worker, const Execution *first)
+{
+    Handler *handler = worker->options.handler;
+    int      idle    = worker->options.concurrency - worker->running;
+    int      fair    = (worker->waiting + idle - 1) / idle;
+
+    if (!handler->run_shared || first->is_undone || worker->options.shares_types || fair < 2)
+        return 1;
+    int most = handler->shared_most(handler);
+
+    return most < fair ? most : fair;
+}
+
+/* Those that are run together, the first one with the arena of all of them. Returns how many; 0: the worker ends. */
+static int executions_take(Worker *worker, Execution **ret_list)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+    Execution                  *first, *next;
+    size_t                      bytes = 0;
+    int                         most, count = 0;
+
+    while (!(first = execution_find_ready(worker)) && !worker->closing)
+        cond_wait(&worker->arrived, &worker->mutex, deadline_never());
+    if (!first)
+        return 0;
+    most         = share_most(worker, first);
+    first->arena = arena_borrow(worker);
+    for (Execution *at = first; at && count < most; at = next) {
+        next = at->next;
+        if (at != first && (at->is_undone || !execution_can_begin(worker, at)))
+            continue;
+        bytes += most > 1 ? strlen(at->command->payload) : 0;
+        if (at != first && bytes > SHARED_BYTES_MAX)
+            break;
+        execution_begin(worker, at, first->arena);
+        ret_list[count++] = at;
+    }
+    worker->running++;
+    metric_add(&bus_metrics.handlers_running, 1);
+    metric_add(&worker->metrics->handlers_running, 1);
     if (worker->options.timeout_ms)
         cond_signal(&worker->ticked);
-    return execution;
+    return count;
 }
 
 StopReason execution_reason(Worker *worker, const Execution *execution)
@@ -218,14 +262,15 @@ bool settle_goes_on(Worker *worker, ErrorCode code)
     return code != ERR_STOPPING && !(worker->stopping && deadline_passed(worker->stop_deadline));
 }
 
-/* Under the mutex: the handler of this execution has ended. */
-static void running_end(Worker *worker, int64_t us)
+/* Under the mutex: a handler has ended. us: for each of `count` commands, which may be none. */
+static void running_end(Worker *worker, int64_t us, int count)
 {
     worker->running--;
     metric_add(&bus_metrics.handlers_running, -1);
     metric_add(&worker->metrics->handlers_running, -1);
     us = us < 10 * AHEAD_US_MAX ? us : 10 * AHEAD_US_MAX;
-    worker->handler_us += (us - worker->handler_us) / 8;
+    for (int i = 0; i < count; i++)
+        worker->handler_us += (us - worker->handler_us) / 8;
     space_note(worker);
 }
 
@@ -259,7 +304,7 @@ void execution_resume(Worker *worker, Execution *execution)
     execution->prepared = NULL; /* it may have changed */
     worker->locked--;
     list_remove(execution);
-    queue_add(worker, execution);
+    queue_add(worker, execution, /* is_first= */ false);
     cond_signal(&worker->arrived);
 }
 
@@ -269,9 +314,6 @@ static void execution_run(Worker *worker, Execution *execution)
     Mono        began = clock_mono();
     int64_t     us;
 
-    *item = (SettleItem){.id       = execution->command->id,
-                         .token    = execution->command->token,
-                         .delay_ms = SETTLE_DELAY_DEFAULT};
     worker->options.handler->run(worker->options.handler, &execution->job, item);
     execution->handed_at = clock_mono();
     us                   = mono_us_between(began, execution->handed_at);
@@ -280,7 +322,7 @@ static void execution_run(Worker *worker, Execution *execution)
     metric_observe_us(&worker->metrics->handler_seconds, us);
     mutex_lock(&worker->mutex);
     execution->state = EXECUTION_SETTLING;
-    running_end(worker, us);
+    running_end(worker, us, 1);
     mutex_unlock(&worker->mutex);
     if (execution->job.not_begun) {
         pause_begin(worker, execution->job.not_begun);
@@ -297,14 +339,88 @@ static void execution_run(Worker *worker, Execution *execution)
     }
 }
 
+/* ---- several executions, in one transaction ---- */
+
+/* Under the mutex: run it alone, on the next thread that is free. One whose lease is lost is dropped: it has no effect. */
+static void execution_undo(Worker *worker, Execution *execution)
+{
+    if (stop_is_loss(execution->why)) {
+        worker_count(worker, &(SettleItem){.status = execution->why == STOP_CANCELED ? "CANCELED" : NULL});
+        execution_drop(worker, execution);
+        return;
+    }
+    execution->why       = STOP_NONE; /* the time limit was that of all */
+    execution->is_undone = true;
+    list_remove(execution);
+    queue_add(worker, execution, /* is_first= */ true);
+}
+
+/* Under the mutex. Those that are settled come to the front; returns how many. The others go back, the last one first, so that they keep their order. */
+static int executions_divide(Worker *worker, Execution **list, int count)
+{
+    Execution *undone[HANDLER_SHARED_MAX];
+    int        settled = 0, left = 0;
+
+    for (int i = 0; i < count; i++)
+        if (list[i]->outcome.status) {
+            list[i]->state  = EXECUTION_SETTLING;
+            list[settled++] = list[i];
+        } else
+            undone[left++] = list[i];
+    if (left > 0)
+        cond_broadcast(&worker->arrived);
+    while (left > 0)
+        execution_undo(worker, undone[--left]);
+    return settled;
+}
+
+static void executions_run_shared(Worker *worker, Execution **list, int count)
+{
+    Handler    *handler = worker->options.handler;
+    Job        *jobs[HANDLER_SHARED_MAX];
+    SettleItem *items[HANDLER_SHARED_MAX];
+    Mono        began = clock_mono();
+
+    for (int i = 0; i < count; i++) {
+        jobs[i]  = &list[i]->job;
+        items[i] = &list[i]->outcome;
+    }
+    handler->run_shared(handler, jobs, items, count);
+
+    int64_t     us    = mono_us_between(began, clock_mono()) / count;
+    const char *wakes = NULL;
+
+    mutex_lock(&worker->mutex);
+    Arena *arena = take(list[0]->arena); /* has the names of domains */
+    count        = executions_divide(worker, list, count);
+    running_end(worker, us, count);
+    mutex_unlock(&worker->mutex);
+    for (int i = 0; i < count; i++) {
+        metric_observe_us(&worker->metrics->handler_seconds, us);
+        wakes = list[i]->outcome.wake;
+    }
+    wake_names(&worker->wake, wakes);
+    if (count > 0)
+        pause_end(worker);
+    for (int i = 0; i < count; i++)
+        outcome_hand_over(worker, list[i]);
+    mutex_lock(&worker->mutex);
+    arena_return(worker, arena);
+    mutex_unlock(&worker->mutex);
+}
+
 static void *handler_run(void *context)
 {
     Worker    *worker = context;
-    Execution *execution;
+    Execution *list[HANDLER_SHARED_MAX];
+    int        count;
 
-    while ((execution = execution_take(worker))) {
-        log_set_request(execution->command->command_id);
-        execution_run(worker, execution);
+    while ((count = executions_take(worker, list)) > 0) {
+        log_set_request(count == 1 ? list[0]->command->command_id : NULL);
+        if (count == 1)
+            execution_run(worker, list[0]);
+        else
+            executions_run_shared(worker, list, count);
         log_set_request(NULL);
     }
     return NULL;

@@ -18,6 +18,8 @@
 /* What is claimed ahead is the work of this time, or of two claims if those take longer. */
 #define AHEAD_US  INT64_C(20000)
 #define AHEAD_MAX 1000
+/* The payloads of commands that are run together. */
+#define SHARED_BYTES_MAX ((size_t)1 << 20)
 /* What was claimed ahead and has not begun after this time is released: other pods may be idle. */
 #define WAITING_MS_MAX 1000
 /* Outcomes that are not settled yet: with so many no handler begins another command. A crash repeats at most these and those that run. */
@@ -77,6 +79,7 @@ struct Execution {
     Mono                  handed_at;
     Mono                  settle_at;    /* not before */
     bool                  is_logged;    /* why it cannot be settled */
+    bool                  is_undone;    /* in a transaction that it shared with others: it runs alone */
     Execution            *settled_next; /* in the queue of outcomes */
     ExecutionList        *list;
     Execution            *next, *previous;

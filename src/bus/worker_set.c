@@ -145,7 +145,7 @@ static ErrorCode handler_make(Entry *entry, const WorkerRow *row, Deadline deadl
         entry->handler_free = handler_exec_free;
     }
     if (row->sql) {
-        TRY(handler_sql_new(entry->set->handler_pool, deadline, row->sql, &entry->handler, reterr));
+        TRY(handler_sql_new(entry->set->handler_pool, deadline, row->sql, !row->alone, &entry->handler, reterr));
         entry->handler_free = handler_sql_free;
     }
     if (entry->handler)

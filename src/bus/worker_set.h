@@ -25,6 +25,7 @@ typedef struct {
     int                concurrency, batch, ahead_max, lease_ms, timeout_ms; /* 0: the defaults of WorkerOptions */
     bool               drain;
     bool               is_lazy, shares_types; /* see WorkerOptions */
+    bool               alone;                 /* sql: each command in a transaction of its own */
     /* Exactly one of these. */
     const char *exec;
     const char *sql;

@@ -42,17 +42,18 @@ static const CommandFlag send_flags[] = {
     {NULL,               NULL,     NULL                                                                                    },
 };
 static const CommandFlag work_flags[] = {
-    {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input" },
+    {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input"  },
     {"--sql",     "FUNCTION",
-     "schema.function(payload jsonb, command_id uuid) returns jsonb, called in the transaction that ends the command"},
-    {"--noop",    NULL,       "complete every command, for measurements"                                             },
-    {"-j",        "N",        "how many handlers run at the same time; default: 8"                                   },
-    {"--batch",   "N",        "most commands per claim; default: the number of free handlers"                        },
-    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; default: 30s"                             },
-    {"--timeout", "TIME",     "how long one handler may run; default: no limit"                                      },
-    {"--type",    "LIST",     "only commands of these types, comma-separated"                                        },
-    {"--drain",   NULL,       "exit when no command of the claimed types is queued, delayed or in progress"          },
-    {NULL,        NULL,       NULL                                                                                   },
+     "schema.function(payload jsonb, command_id uuid) returns jsonb, called in the transaction that ends the command" },
+    {"--noop",    NULL,       "complete every command, for measurements"                                              },
+    {"-j",        "N",        "how many handlers run at the same time; default: 8"                                    },
+    {"--batch",   "N",        "most commands per claim; default: the number of free handlers"                         },
+    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; default: 30s"                              },
+    {"--timeout", "TIME",     "how long one handler may run; default: no limit"                                       },
+    {"--alone",   NULL,       "each call of the function has a transaction of its own; default: short ones share some"},
+    {"--type",    "LIST",     "only commands of these types, comma-separated"                                         },
+    {"--drain",   NULL,       "exit when no command of the claimed types is queued, delayed or in progress"           },
+    {NULL,        NULL,       NULL                                                                                    },
 };
 static const CommandFlag batch_flags[] = {
     {"--id",          "UUID", "idempotency key: creating twice with the same id creates one batch; default: generated"},

@@ -134,11 +134,14 @@ static ErrorCode row_read(const Call *call, WorkerRow *ret_row, Error *reterr)
                            .drain       = call_flag(call, "--drain") != NULL,
                            .exec        = call_flag(call, "--exec"),
                            .sql         = call_flag(call, "--sql"),
-                           .noop        = call_flag(call, "--noop") != NULL};
+                           .noop        = call_flag(call, "--noop") != NULL,
+                           .alone       = call_flag(call, "--alone") != NULL};
     if (call_flag(call, "--type"))
         TRY(worker_types_read("--type", call_flag(call, "--type"), call->arena, &ret_row->types, reterr));
     if ((ret_row->exec != NULL) + (ret_row->sql != NULL) + ret_row->noop != 1)
         return fail(reterr, ERR_USAGE, "give one of --exec PROGRAM, --sql FUNCTION and --noop");
+    if (ret_row->alone && !ret_row->sql)
+        return fail(reterr, ERR_USAGE, "--alone is for --sql FUNCTION: other handlers share no transaction");
     return OK;
 }
 

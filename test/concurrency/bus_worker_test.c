@@ -171,7 +171,7 @@ TEST(workers_with_sql_handlers_have_each_effect_once)
     database_exec(bus->db, "create table effect (command_id uuid); "
                            "create function public.pay(payload jsonb, command_id uuid) returns jsonb language sql as "
                            "$$ insert into effect values (command_id) returning '1'::jsonb $$");
-    assert_ok(handler_sql_new(bus->pool, soon(), "public.pay", &handler, &error));
+    assert_ok(handler_sql_new(bus->pool, soon(), "public.pay", /* shares= */ true, &handler, &error));
     bus_send(bus, "mail", COMMANDS / 2);
     workers_start(
         list, &(WorkerOptions){.pool = bus->pool, .domain = "mail", .name = "w", .drain = true, .handler = handler});

@@ -48,6 +48,7 @@ pawl.claim               worker
 pawl.claim_isolate       worker
 pawl.handler_is_safe     handler
 pawl.handler_call        handler
+pawl.handler_call_shared handler
 pawl.extend              worker
 pawl.report_progress     worker
 pawl.release             worker

@@ -31,7 +31,7 @@ static Handler *handler_open(Bus *bus, const char *function)
     Handler *handler = NULL;
     Error    error   = {0};
 
-    assert_ok(handler_sql_new(bus->pool, soon(), function, &handler, &error));
+    assert_ok(handler_sql_new(bus->pool, soon(), function, /* shares= */ true, &handler, &error));
     return handler;
 }
 
@@ -206,6 +206,135 @@ TEST(sql_handler_effects_are_exactly_once_whatever_breaks)
     }
 }
 
+/* ---- several commands in one transaction ---- */
+
+#define SHARED 4
+
+typedef struct {
+    Job        jobs[SHARED], *job_list[SHARED];
+    SettleItem items[SHARED], *item_list[SHARED];
+} Shared;
+
+static Shared *shared_new(Bus *bus, const char *const *payloads)
+{
+    Shared *shared = arena_alloc(bus->arena, sizeof *shared);
+
+    for (int i = 0; i < SHARED; i++) {
+        const ClaimedCommand *command = claimed_with(bus, payloads ? payloads[i] : "{}");
+
+        shared->jobs[i]  = (Job){.command = command, .domain = "bank", .arena = bus->arena, .deadline = soon()};
+        shared->items[i] = (SettleItem){.id = command->id, .token = command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
+        shared->job_list[i]  = &shared->jobs[i];
+        shared->item_list[i] = &shared->items[i];
+    }
+    return shared;
+}
+
+/* How many are to be run alone. */
+static int handle_shared(Bus *bus, Shared *shared, const char *function)
+{
+    Handler *handler = handler_open(bus, function);
+    int      undone  = 0;
+
+    handler->run_shared(handler, shared->job_list, shared->item_list, SHARED);
+    handler_sql_free(handler);
+    for (int i = 0; i < SHARED; i++) {
+        assert_true(shared->items[i].settled == (shared->items[i].status != NULL));
+        undone += !shared->items[i].status;
+    }
+    return undone;
+}
+
+TEST(sql_handlers_share_a_transaction_and_one_that_fails_is_undone_alone)
+{
+    static const char *const payloads[SHARED] = {"{\"n\": 1}", "{\"code\": \"08006\"}", "{}", "{\"code\": \"QU065\"}"};
+    scoped(bus_free) Bus    *bus              = bus_with_functions();
+    Shared                  *shared           = shared_new(bus, payloads);
+
+    assert_int_equal(handle_shared(bus, shared, "public.pay"), 2);
+    assert_string_equal(shared->items[0].status, "COMPLETED");
+    assert_string_equal(shared->items[2].status, "COMPLETED");
+    assert_int_equal(effects(bus), 2);
+    assert_int_equal(bus_count(bus, "outcome where status = 'COMPLETED'"), 2);
+    assert_int_equal(bus_count(bus, "outcome where result = '{\"paid\": 1}'"), 1);
+    assert_int_equal(bus_count(bus, "lease where attempt = 1"), 2); /* to be run alone: it was no attempt */
+}
+
+/* What was undone with a transaction has no effect; what a lost response was about is known when it is run alone. */
+TEST(sql_handlers_that_share_have_effects_exactly_once_whatever_breaks)
+{
+    static const char *const points[] = {"pg.commit.before", "pg.commit.after"};
+
+    for (size_t i = 0; i < COUNT(points); i++) {
+        scoped(bus_free) Bus *bus    = bus_with_functions();
+        Shared               *shared = shared_new(bus, NULL);
+
+        fault_arm(points[i], 1);
+        assert_int_equal(handle_shared(bus, shared, "public.pay"), SHARED);
+        assert_true(fault_was_hit());
+        fault_arm_nth(0);
+        for (int n = 0; n < SHARED; n++) {
+            SettleItem item = handle(bus, shared->jobs[n].command);
+
+            assert_true(item.settled);
+            assert_string_equal(item.status, "COMPLETED");
+        }
+        assert_int_equal(effects(bus), SHARED);
+        assert_int_equal(database_get_i64(bus->db, "select count(distinct command_id) from effect"), SHARED);
+    }
+}
+
+/* The neighbours of one that is slow wait SHARED_LIMIT_MS, not until a deadline. */
+TEST(sql_handlers_that_share_end_soon_when_one_is_slow)
+{
+    static const char *const payloads[SHARED] = {"{}", "{}", "{\"wait\": 60}", "{}"};
+    scoped(bus_free) Bus    *bus              = bus_with_functions();
+    Mono                     began;
+
+    database_exec(bus->db,
+                  "create function public.waits(payload jsonb, command_id uuid) returns jsonb language plpgsql as "
+                  "$$ begin insert into effect values (command_id); "
+                  "perform pg_sleep((payload ->> 'wait')::real); return payload; end $$");
+    Shared *shared = shared_new(bus, payloads);
+    began          = clock_mono();
+    assert_int_equal(handle_shared(bus, shared, "public.waits"), SHARED);
+    assert_true(mono_ms_between(began, clock_mono()) < 5000);
+    assert_int_equal(effects(bus), 0);
+}
+
+TEST(sql_handlers_that_share_are_stopped_together)
+{
+    scoped(bus_free) Bus *bus    = bus_with_functions();
+    Shared               *shared = shared_new(bus, NULL);
+
+    atomic_store(&shared->jobs[2].stopped, true);
+    assert_int_equal(handle_shared(bus, shared, "public.pay"), SHARED);
+    assert_int_equal(effects(bus), 0);
+}
+
+/* Twice as many while they are short, as many as fit when they are not, and one for a while after a transaction that was undone. */
+TEST(sql_handlers_share_as_many_as_are_short)
+{
+    scoped(bus_free) Bus *bus     = bus_with_functions();
+    TxHandler             handler = {0};
+
+    tx_handler_init(&handler, bus->pool, NULL);
+    for (int count = 1; count < HANDLER_SHARED_MAX; count = tx_handler_shared_most(&handler.base)) {
+        assert_int_equal(tx_handler_shared_most(&handler.base), count);
+        tx_handler_took(&handler, count, 1000);
+        assert_true(tx_handler_shared_most(&handler.base) > count);
+    }
+    tx_handler_took(&handler, HANDLER_SHARED_MAX, 3 * SHARED_US);
+    assert_int_equal(tx_handler_shared_most(&handler.base), HANDLER_SHARED_MAX / 3);
+    tx_handler_took(&handler, 1, SHARED_US - 1);
+    assert_int_equal(tx_handler_shared_most(&handler.base), HANDLER_SHARED_MAX / 3);
+    tx_handler_took(&handler, 1, 2 * SHARED_US);
+    assert_int_equal(tx_handler_shared_most(&handler.base), 1);
+    tx_handler_took(&handler, 1, SHARED_US - 1);
+    assert_int_equal(tx_handler_shared_most(&handler.base), 1);
+    tx_handler_done(&handler);
+}
+
 /* What outlives a transaction: settings, advisory locks, temporary tables, channels. Asked on a connection of the pool. */
 static int64_t session_leftovers(Bus *bus)
 {
@@ -331,10 +460,12 @@ TEST(sql_handler_must_exist)
     Handler              *handler = NULL;
     Error                 error   = {0};
 
-    assert_code(ERR_INVALID, handler_sql_new(bus->pool, soon(), "pay", &handler, &error));
+    assert_code(ERR_INVALID, handler_sql_new(bus->pool, soon(), "pay", /* shares= */ true, &handler, &error));
     assert_contains(error.text, "schema.function");
-    assert_code(ERR_NOT_FOUND, handler_sql_new(bus->pool, soon(), "public.pay(); drop table effect", &handler, &error));
-    assert_code(ERR_NOT_FOUND, handler_sql_new(bus->pool, soon(), "public.nothing", &handler, &error));
+    assert_code(ERR_NOT_FOUND, handler_sql_new(bus->pool, soon(), "public.pay(); drop table effect", /* shares= */ true,
+                                               &handler, &error));
+    assert_code(ERR_NOT_FOUND,
+                handler_sql_new(bus->pool, soon(), "public.nothing", /* shares= */ true, &handler, &error));
     assert_contains(error.text, "public.nothing(payload jsonb, command_id uuid) returns jsonb does not exist");
 }
 
@@ -374,22 +505,22 @@ TEST(sql_handler_of_another_role_runs_with_that_role_s_rights_only)
 
     snprintf(role, sizeof role, "pawl_test_own_%d", (int)getpid());
     function_of_another_role(bus, role);
-    assert_code(ERR_DENIED, handler_sql_new(bus->pool, soon(), "public.own", &handler, &error));
+    assert_code(ERR_DENIED, handler_sql_new(bus->pool, soon(), "public.own", /* shares= */ true, &handler, &error));
     assert_contains(error.text, role);
     assert_contains(error.text, "security definer");
 
     /* What it leaves behind would have the rights of the connection. */
     database_exec(bus->db, "alter function public.own security definer");
-    assert_code(ERR_DENIED, handler_sql_new(bus->pool, soon(), "public.own", &handler, &error));
+    assert_code(ERR_DENIED, handler_sql_new(bus->pool, soon(), "public.own", /* shares= */ true, &handler, &error));
     assert_contains(error.text, "PAWL_HANDLER_DATABASE_URL");
     scoped(pool_free) Pool *pool = pool_of_login(bus, role);
     database_exec(bus->db, "revoke execute on function public.own from public");
-    assert_code(ERR_DENIED, handler_sql_new(pool, soon(), "public.own", &handler, &error));
+    assert_code(ERR_DENIED, handler_sql_new(pool, soon(), "public.own", /* shares= */ true, &handler, &error));
     assert_contains(error.text, "EXECUTE");
     database_exec(bus->db, "grant execute on function public.own to public");
 
     /* One that was replaced while the worker runs is not called either. */
-    assert_ok(handler_sql_new(pool, soon(), "public.own", &handler, &error));
+    assert_ok(handler_sql_new(pool, soon(), "public.own", /* shares= */ true, &handler, &error));
     Job        task = {.command = claimed_with(bus, "{}"), .domain = "bank", .arena = bus->arena, .deadline = soon()};
     SettleItem settled = {0}, refused = {0};
     handler->run(handler, &task, &settled);

@@ -104,6 +104,54 @@ static WorkerCounts running_stop(Running *running, int grace_ms)
     return running_end(running);
 }
 
+/* A handler that undoes everything that shares a transaction. */
+typedef struct {
+    Handler    base;
+    atomic_int shared, alone, most;
+} Undoing;
+
+static void undoing_run(Handler *base, Job *task, SettleItem *ret_settle)
+{
+    (void)task;
+    atomic_fetch_add(&((Undoing *)base)->alone, 1);
+    ret_settle->outcome = OUTCOME_COMPLETE;
+}
+
+static void undoing_run_shared(Handler *base, Job *const *jobs, SettleItem *const *items, int count)
+{
+    Undoing *undoing = (Undoing *)base;
+
+    (void)jobs;
+    (void)items;
+    if (count > atomic_load(&undoing->most))
+        atomic_store(&undoing->most, count);
+    atomic_fetch_add(&undoing->shared, count);
+}
+
+static int undoing_most(Handler *base)
+{
+    (void)base;
+    return 5;
+}
+
+TEST(worker_runs_alone_what_was_undone_with_others)
+{
+    scoped(bus_free) Bus *bus     = bus_new(8);
+    Undoing               undoing = {
+                      .base = {.run = undoing_run, .run_shared = undoing_run_shared, .shared_most = undoing_most}
+    };
+    Running running;
+
+    bus_send(bus, "mail", 100);
+    running_start(&running, bus, (WorkerOptions){.handler = &undoing.base, .concurrency = 2, .drain = true});
+    WorkerCounts counts = running_end(&running);
+    assert_int_equal(counts.completed, 100);
+    assert_int_equal(atomic_load(&undoing.alone), 100);
+    assert_true(atomic_load(&undoing.most) > 1 && atomic_load(&undoing.most) <= 5);
+    assert_true(atomic_load(&undoing.shared) <= 100); /* once each, at most */
+    assert_int_equal(bus_count(bus, "outcome where attempts = 1"), 100);
+}
+
 TEST(worker_drains_and_completes_everything)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);
