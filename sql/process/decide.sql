@@ -1,7 +1,7 @@
 -- decide.sql - processes end, go to the troubleshooting queue or are compensated because an operator or their deadline says so.
 --
--- All who decide call pawl.process_decide: an operator who cancels with compensation (operate.sql), a deadline that passes, also while the code of a
--- process ends (deadline.sql), and an activation that writes to a process that was canceled (write.sql).
+-- Who decides about a process from outside calls pawl.process_decide: an operator who cancels with compensation (operate.sql), a deadline that passes, also
+-- while the code of a process ends (deadline.sql), and an activation that writes to a process that was canceled (write.sql). Two endings do not: see ADR 32.
 --
 -- Invariants
 --   1. The caller has locked the processes' rows or leases, and has seen under these locks that nothing was decided before. What an activation

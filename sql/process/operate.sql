@@ -52,14 +52,10 @@ begin
     cross join lateral (select p.definition_id from pawl.process p where p.id = s.id limit 1) p
     where s.id = any (p_ids) and p.definition_id is null
     group by s.id
-  ), failure as materialized (
-    select s.id, s.number, c.id is null or not p_none and not coalesce(s.call < c.last_call, false) as is_reset
-    from pawl.process_step s
-    left join code c on c.id = s.id
-    where s.id = any (p_ids) and s.error is not null and s.is_reset is null and (c.id is null or p_none or not pawl.process_is_interrupted(s.id))
   )
-  update pawl.process_step s set is_reset = f.is_reset
-  from failure f where s.id = f.id and s.number = f.number;
+  update pawl.process_step s
+  set is_reset = coalesce((select not p_none and not coalesce(s.call < c.last_call, false) from code c where c.id = s.id), true)
+  where s.id = any (p_ids) and s.error is not null and s.is_reset is null and (p_none or not pawl.process_is_interrupted(s.id));
 end
 $$;
 
@@ -148,14 +144,14 @@ begin
     select r.id, r.name, r.item, r.undo, r.payload -> 'result',
            case when r.payload ->> 'status' <> 'COMPLETED' then coalesce(r.payload ->> 'error', r.payload ->> 'status') end, r.at, r.at, false
     from pawl.process_response r
-    where r.id = any (p_ids) and r.kind = 'reply' and not r.is_aside
-      and not exists (
-        select from pawl.process_step t
-        where t.id = r.id and t.step = r.name and t.item = r.item and t.undo = r.undo and t.kind = 'step' and t.aside = r.aside)
-      and not exists (
-        select from pawl.process_sent s
-        cross join lateral (select from pawl.command c where c.id = s.sent_id and c.command_id::text = r.key limit 1) c
-        where s.id = r.id);
+    left join lateral ( -- its record
+      select true as is_there from pawl.process_step t
+      where t.id = r.id and t.step = r.name and t.item = r.item and t.undo = r.undo and t.kind = 'step' and t.aside = r.aside limit 1) t on true
+    left join lateral ( -- it is above
+      select true as is_there from pawl.command c
+      cross join lateral (select from pawl.process_sent s where s.id = r.id and s.sent_id = c.id limit 1) s
+      where c.command_id = r.key::uuid limit 1) s on true
+    where r.id = any (p_ids) and r.kind = 'reply' and not r.is_aside and t.is_there is null and s.is_there is null;
 end
 $$;
 
@@ -225,6 +221,7 @@ $$;
 --                        before, and if it succeeded, a later compensation compensates it as well. A command or child that has completed after
 --                        its step timed out, or while the process was in the troubleshooting queue, has succeeded.
 --   of an each           its items, which compensations of the steps inside of it need
+-- By one index lookup per record: where the statistics say that there are few, a join would read all records of the process for each.
 create or replace function pawl.process_set_aside (p_ids bigint[], p_from text, p_operator text, p_key uuid)
   returns bigint[]
   language plpgsql
@@ -240,7 +237,13 @@ begin
     select g.id, (1 + coalesce((select max(s.aside) from pawl.process_step s where s.id = g.id), 0))::smallint as number
     from (select distinct g.id from gone g) g
   ), deleted as (
-    delete from pawl.process_step s using gone g where s.id = g.id and s.number = g.number
+    delete from pawl.process_step s
+    where s.ctid = any (array(
+      select s.ctid from gone g
+      cross join lateral (
+        select s.ctid from pawl.process_step s
+        where s.id = g.id and s.step = g.step and s.item = g.item and s.undo = g.undo and s.kind = g.kind and s.aside = 0 and s.attempt = g.attempt
+          and s.number = g.number limit 1) s))
   ), acted as (
     select distinct on (g.id, g.step, g.item) g.id, g.step, g.item, g.started_at, g.ended_at, g.number, g.has_compensations,
            coalesce(r.result, g.result) as result,
@@ -264,14 +267,19 @@ begin
     join time t on t.id = k.id
   ), replied as (
     update pawl.process_response r set is_aside = true
-    from gone g where r.id = g.id and r.kind = 'reply' and r.name = g.step and r.item = g.item and r.undo = g.undo
+    where r.ctid = any (array(
+      select r.ctid from gone g
+      cross join lateral (
+        select r.ctid from pawl.process_response r
+        where r.id = g.id and r.kind = 'reply' and r.name = g.step and r.item = g.item and r.undo = g.undo offset 0) r))
   ), noted as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select g.id, pawl.now(), c.domain_id, 0, 'OPERATOR_RETRY', pawl.operator_name(p_operator),
            case when p_key is null then '{}'::jsonb else jsonb_build_object('key', p_key) end ||
              jsonb_build_object('from', p_from, 'deleted', jsonb_agg(jsonb_build_object('name', pawl.record_text(g.step, g.item, g.undo), 'kind', g.kind,
                'attempt', g.attempt, 'error', g.error, 'ended_at', pawl.iso(g.ended_at)) order by g.number, g.ended_at))
-    from gone g join pawl.command c on c.id = g.id
+    from gone g
+    cross join lateral (select c.domain_id from pawl.command c where c.id = g.id limit 1) c
     group by g.id, c.domain_id
   )
   select array_agg(t.id) into v_ids from time t;
