@@ -620,6 +620,9 @@ def topics_replies_buttons_edits_photos_and_documents():
         put(db, api, 0, ["done"], kind="answer", callback_id="77", alert=True, key="a")
         wait_until(lambda: len(api.calls_of("sendDocument")) == 1 and api.answered)
         assert api.sent(forum)[0]["text"] == "edited"
+        # A name or a word that looks like an address brings no picture of a page into the group.
+        for method in ("sendMessage", "editMessageText"):
+            assert all(call.parameters["link_preview_options"] == {"is_disabled": True} for call in api.calls_of(method)), method
         photo, document = api.calls_of("sendPhoto")[0].files["photo"], api.calls_of("sendDocument")[0].files["document"]
         assert photo == {"name": "chart.png", "type": "image/png", "bytes": b"\x89PNG\r\n\x1a\n"}, photo
         assert document["name"] == "ratings.csv" and document["bytes"] == b"a,b\r\n"
