@@ -135,7 +135,7 @@ TEST(game_registers_by_reply_and_by_linked_name)
                                            .message_id  = 6})
                         ->list[0]
                         .html,
-                    "🏆 <b>Player 1</b> 2:0 Анна");
+                    "🏆 <b>Player 1</b> 2:0 Анна\nPlayer 1: <b>"); /* the winner first, in both lines */
     assert_contains(say(&chat, 0, "/match 3 1"), "Reply to a message of your opponent");
     assert_contains(say(&chat, 0, "/match @p2 3 1"), "<b>Player 0</b> 3:1 Player 2");
     reply.reply_to   = &chat.users[0];
