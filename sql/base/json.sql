@@ -71,6 +71,9 @@ create or replace function pawl.json_check (p_name text, p_values jsonb[], p_err
   language plpgsql immutable set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if p_values is null then -- an expression; the query below would be started
+    return;
+  end if;
   if exists (select from unnest(p_values) v where pawl.json_is_large(v)) then
     raise exception '% must have at most % bytes as text, got more', p_name, pawl.json_max() using errcode = p_errcode;
   end if;

@@ -382,8 +382,10 @@ begin
   end if;
   perform from (
     select array_agg(u.id order by u.ord) as ids, array_agg(u.token order by u.ord) as tokens,
-           array_agg(u.outcome order by u.ord) as outcomes, array_agg(u.result order by u.ord) as results,
-           array_agg(u.error order by u.ord) as errors
+           array_agg(u.outcome order by u.ord) as outcomes,
+           -- Without results and errors all of them are settled the short way.
+           case when count(u.result) > 0 then array_agg(u.result order by u.ord) end as results,
+           case when count(u.error) > 0 then array_agg(u.error order by u.ord) end as errors
     from unnest(p_ids, p_tokens, p_ends, p_results, p_errors, v_verdicts)
       with ordinality u (id, token, outcome, result, error, verdict, ord)
     where u.verdict = 'WRITTEN' and u.outcome <> 'continue') e
@@ -412,22 +414,29 @@ begin
   if 0 > any (p_due_us) or c_time_max < any (p_due_us) then
     raise exception 'due_us must be from 0 to %', c_time_max using errcode = 'QP001';
   end if;
-  if p_errors is not null and exists (select from unnest(p_errors) e where octet_length(e) > c_error_max) then
-    raise exception 'errors must have at most % bytes each', c_error_max using errcode = 'QP001';
+  -- Each in two steps: the first one is an expression, the second one starts a query.
+  if p_errors is not null then
+    if exists (select from unnest(p_errors) e where octet_length(e) > c_error_max) then
+      raise exception 'errors must have at most % bytes each', c_error_max using errcode = 'QP001';
+    end if;
   end if;
-  if p_patches is not null and exists (select from unnest(p_patches) u (patch) where jsonb_typeof(u.patch) <> 'object') then
-    raise exception 'patches must be objects' using errcode = 'QP001';
+  if p_patches is not null then
+    if exists (select from unnest(p_patches) u (patch) where jsonb_typeof(u.patch) <> 'object') then
+      raise exception 'patches must be objects' using errcode = 'QP001';
+    end if;
   end if;
   if not array_remove(p_phases, null) <@ array['forward', 'compensating', 'compensated']
      or not array_remove(p_waits, null) <@ array['WAITING_FOR_REPLY', 'WAITING_FOR_ASYNC', 'WAITING_FOR_RETRY'] then
     raise exception 'phases must be forward, compensating or compensated, and waits WAITING_FOR_REPLY, WAITING_FOR_ASYNC or WAITING_FOR_RETRY'
       using errcode = 'QP001';
   end if;
-  if p_for is not null and exists (
-       select from unnest(p_for) f
-       where jsonb_typeof(f) <> 'array' or jsonb_path_exists(f, 'lax $[*] ? (!(@.count.type() == "number" && @.count >= 0 && @.count <= 999999999
-         && (@.kind == "any" || (@.kind == "signal" || @.kind == "reply") && @.name.type() == "string")))')) then
-    raise exception 'for must be an array of responses, each with its kind, name and count' using errcode = 'QP001';
+  if p_for is not null then
+    if exists (
+         select from unnest(p_for) f
+         where jsonb_typeof(f) <> 'array' or jsonb_path_exists(f, 'lax $[*] ? (!(@.count.type() == "number" && @.count >= 0 && @.count <= 999999999
+           && (@.kind == "any" || (@.kind == "signal" || @.kind == "reply") && @.name.type() == "string")))')) then
+      raise exception 'for must be an array of responses, each with its kind, name and count' using errcode = 'QP001';
+    end if;
   end if;
 end
 $$;
