@@ -150,7 +150,7 @@ static ErrorCode database_check(BenchDatabase *database, Arena *arena, Error *re
     TRY(db_one(&tx, sql_bench_facts, DB_NONE, &facts_shape, &facts, reterr));
     if (strcmp(facts.database, database->name) != 0)
         return fail(reterr, ERR_USAGE,
-                    "this address leads to database \"%s\" whatever database is asked for: "
+                    "this address leads to database \"%s\" for every name that is asked for: "
                     "a bench needs PostgreSQL itself, not a pooler in front of one database",
                     facts.database);
     database->version            = facts.version;
