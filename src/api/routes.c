@@ -15,10 +15,9 @@
 #include "wallet/operation.h"
 #include "wallet/wallet.h"
 
-static const char *const        balance_header[]  = {"Pawl-Balance", NULL},
-                         *const status_header[]   = {"Pawl-Status", "Pawl-Key-Days", "Pawl-Note", NULL},
-                         *const note_header[]     = {"Pawl-Note", NULL},
-                         *const signal_header[]   = {"Pawl-Status", NULL},
+static const char *const        balance_header[] = {"Pawl-Balance", NULL},
+                         *const status_header[]  = {"Pawl-Status", "Pawl-Key-Days", "Pawl-Note", NULL},
+                         *const note_header[] = {"Pawl-Note", NULL}, *const signal_header[] = {"Pawl-Status", NULL},
                          *const cursor_header[]   = {"Pawl-Next-Cursor", NULL};
 static const RouteParameter     letter_captures[] = {
     {"id", "number of the dead letter", PARAMETER_I64, .min = 1},

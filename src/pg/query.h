@@ -86,16 +86,29 @@ typedef struct {
 #define DB_COLUMN(Type, type, name) {#name, DB_##type, offsetof(Type, name)},
 #define DB_COLUMNS(...)             DB_EACH(DB_COLUMN, __VA_ARGS__)
 
-/* X(Type, type, name) for each name. A macro does not expand itself: what it leaves is expanded in rounds. */
-#define DB_EACH(X, ...) DB_ROUNDS(DB_NAME(X, __VA_ARGS__))
-#define DB_NAME(X, Type, type, name, ...) \
-    X(Type, type, name)                   \
-    __VA_OPT__(DB_AGAIN DB_PARENS(X, Type, type, __VA_ARGS__))
-#define DB_AGAIN()       DB_NAME
-#define DB_PARENS        ()
-#define DB_ROUNDS(...)   DB_ROUNDS_2(DB_ROUNDS_2(DB_ROUNDS_2(__VA_ARGS__)))
-#define DB_ROUNDS_2(...) DB_ROUNDS_1(DB_ROUNDS_1(DB_ROUNDS_1(__VA_ARGS__)))
-#define DB_ROUNDS_1(...) __VA_ARGS__
+/* F(Type, type, name) for each of at most 16 names. */
+#define DB_EACH(F, Type, type, ...)                                                                              \
+    DB_PICK(__VA_ARGS__, DB_EACH_16, DB_EACH_15, DB_EACH_14, DB_EACH_13, DB_EACH_12, DB_EACH_11, DB_EACH_10,     \
+            DB_EACH_9, DB_EACH_8, DB_EACH_7, DB_EACH_6, DB_EACH_5, DB_EACH_4, DB_EACH_3, DB_EACH_2, DB_EACH_1, ) \
+    (F, Type, type, __VA_ARGS__)
+#define DB_PICK(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, each, ...) each
+
+#define DB_EACH_1(F, T, t, a)       F(T, t, a)
+#define DB_EACH_2(F, T, t, a, ...)  F(T, t, a) DB_EACH_1(F, T, t, __VA_ARGS__)
+#define DB_EACH_3(F, T, t, a, ...)  F(T, t, a) DB_EACH_2(F, T, t, __VA_ARGS__)
+#define DB_EACH_4(F, T, t, a, ...)  F(T, t, a) DB_EACH_3(F, T, t, __VA_ARGS__)
+#define DB_EACH_5(F, T, t, a, ...)  F(T, t, a) DB_EACH_4(F, T, t, __VA_ARGS__)
+#define DB_EACH_6(F, T, t, a, ...)  F(T, t, a) DB_EACH_5(F, T, t, __VA_ARGS__)
+#define DB_EACH_7(F, T, t, a, ...)  F(T, t, a) DB_EACH_6(F, T, t, __VA_ARGS__)
+#define DB_EACH_8(F, T, t, a, ...)  F(T, t, a) DB_EACH_7(F, T, t, __VA_ARGS__)
+#define DB_EACH_9(F, T, t, a, ...)  F(T, t, a) DB_EACH_8(F, T, t, __VA_ARGS__)
+#define DB_EACH_10(F, T, t, a, ...) F(T, t, a) DB_EACH_9(F, T, t, __VA_ARGS__)
+#define DB_EACH_11(F, T, t, a, ...) F(T, t, a) DB_EACH_10(F, T, t, __VA_ARGS__)
+#define DB_EACH_12(F, T, t, a, ...) F(T, t, a) DB_EACH_11(F, T, t, __VA_ARGS__)
+#define DB_EACH_13(F, T, t, a, ...) F(T, t, a) DB_EACH_12(F, T, t, __VA_ARGS__)
+#define DB_EACH_14(F, T, t, a, ...) F(T, t, a) DB_EACH_13(F, T, t, __VA_ARGS__)
+#define DB_EACH_15(F, T, t, a, ...) F(T, t, a) DB_EACH_14(F, T, t, __VA_ARGS__)
+#define DB_EACH_16(F, T, t, a, ...) F(T, t, a) DB_EACH_15(F, T, t, __VA_ARGS__)
 
 /* Results of one column: a row is an int64_t, a const char * or a bool. */
 extern const DbShape db_i64_shape, db_text_shape, db_bool_shape;
