@@ -164,7 +164,7 @@ static void stream_open(Stream *stream, FILE **file, bool json, int buffering)
     if (!filtered)
         return;
     stream->filter.json = json;
-    setvbuf(filtered, NULL, buffering, BUFSIZ);
+    (void)setvbuf(filtered, NULL, buffering, BUFSIZ);
     *file = filtered;
 }
 
@@ -178,6 +178,6 @@ void visible_begin(bool json)
 
 void visible_data(void)
 {
-    fflush(stdout);
+    (void)fflush(stdout); /* an error stays in the stream, for the end of the program */
     standard_output.is_raw = !isatty(STDOUT_FILENO);
 }
