@@ -184,7 +184,8 @@ begin
   exception when query_canceled or assert_failure or others then
     raise exception 'a deferred trigger failed in a shared transaction';
   end;
-  if exists (select from pg_catalog.pg_class c where c.relnamespace operator(pg_catalog.=) pg_catalog.pg_my_temp_schema()) then
+  if pg_catalog.oidne(pg_catalog.pg_my_temp_schema(), 0) -- in a session that has ever had one; else pg_class is not scanned
+     and exists (select from pg_catalog.pg_class c where c.relnamespace operator(pg_catalog.=) pg_catalog.pg_my_temp_schema()) then
     raise exception 'a shared transaction has a temporary table';
   end if;
   if pg_catalog.cardinality(v_ids) operator(pg_catalog.>) 0 then

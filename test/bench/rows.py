@@ -41,7 +41,7 @@ ROWS = [
       for n, target in ((8, 2.0), (24, 2.0), (64, 2.5))),
     Row("commands", "`pawl work --sql`, a function that inserts one row, 8 handlers (the default)", "inserts", "sql 8", target=1.0, peer="pgbench 8",
         peer_text="8 clients of pgbench that insert the row in a transaction each",
-        why="Each function runs in the transaction that ends its command: the claim, the lease and the outcome are rows beside the inserted one"),
+        why="Short functions share transactions, and the claim, the lease and the outcome of a command are rows beside the inserted one"),
     Row("commands", "HTTP, a claim of 1 and a settle of 1 per command, 64 connections", "inserts", "http 64", target=0.4, peer="pgbench 8",
         peer_text="8 clients of pgbench that insert one row in a transaction each", why="Two requests and two transactions per command, which others share"),
     Row("commands", "HTTP, claims and settles of 100, 8 connections", "inserts", "http hundreds", target=40000,
