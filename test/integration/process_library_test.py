@@ -12,6 +12,7 @@ from process_cli import show
 from servers import Cluster
 
 PROGRAM = os.path.join(setting("PAWL_BUILD"), "test", "integration", "library_process")
+HEARD_MS = 15000  # a lease whose heartbeats, one each third of it, a test waits for
 FORWARD = ["reserve", "count", "began", "number", "note", "approval", "rest", "charge", "ship"]
 
 
@@ -33,8 +34,8 @@ class Shop:
         code = process.wait()
         return code, " ".join(process.stdout or process.stderr)
 
-    def run(self, variant="", crash_at=None):
-        environment = {**os.environ, "EFFECTS": self.effects, "LEASE_MS": "60000"}
+    def run(self, variant="", crash_at=None, lease_ms=60000):
+        environment = {**os.environ, "EFFECTS": self.effects, "LEASE_MS": str(lease_ms)}
         if crash_at:
             environment["CRASH_AT"] = str(crash_at)
         self.program = Process([PROGRAM, self.db.url, "run", self.domain, variant], env=environment)
@@ -410,7 +411,7 @@ def a_deadline_ends_a_process_in_c_or_has_it_compensated():
         # While a step runs, which learns of it by its heartbeat.
         for action, status in (("fail", "FAILED"), ("troubleshoot", "WAITING_FOR_TSQ")):
             shop = site.shop(action).start("{}", "1h", action)
-            shop.run("stuck")
+            shop.run("stuck", lease_ms=HEARD_MS)
             wait_until(lambda: shop.lines(), what="the step runs")
             deadline_set(site, shop)
             shown = shop.wait(status)
@@ -442,7 +443,7 @@ def a_command_that_completes_while_its_process_in_c_is_canceled_is_known_to_it()
 def a_runner_that_lost_its_lease_writes_nothing():
     with Site() as site:
         shop = site.shop("stuck").start()
-        first = shop.run("stuck")
+        first = shop.run("stuck", lease_ms=HEARD_MS)
         wait_until(lambda: shop.lines(), what="the step runs")
         first.send(signal.SIGSTOP)
         site.db.rows("update pawl.lease set until = now() - interval '1 s'")
