@@ -268,7 +268,9 @@ begin
     raise exception 'limit must be from 1 to 10000 and lease from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
   perform pawl.array_check('workers', p_workers, p_limit, 'QU001', true), pawl.actor_check('worker', p_worker);
-  perform pawl.actor_check('workers', w) from unnest(p_workers) w where (octet_length(w) between 1 and 400) is not true;
+  if p_workers is not null then -- most claims serve one, and start no query for it
+    perform pawl.actor_check('workers', w) from unnest(p_workers) w where (octet_length(w) between 1 and 400) is not true;
+  end if;
   if p_begin < 0 or p_lost < 0 then
     raise exception 'begin and lost must be from 0 on' using errcode = 'QU001';
   end if;
