@@ -373,7 +373,7 @@ def group_concurrency(context, stack):
     if context.node:
         context.node.graphile_new()
         server.database_new("dbos")
-        turns["graphile"] = lambda n: context.node.graphile(context.count(15000), n)
+        turns["graphile"] = lambda n: context.node.graphile(context.count(16000), n)
         turns["dbos"] = lambda n: context.node.dbos(dbos_count(context, n), n)
     levels = LEVELS[-1:] if context.smoke else LEVELS
     return {f"{name} {n}": lambda turn=turn, n=n: turn(n) for n in levels for name, turn in turns.items()}

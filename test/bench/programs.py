@@ -18,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 HERE = os.path.join(ROOT, "test/bench")
 TOKEN = "bench-0123456789abcdef"
 PAYLOAD = '{"to": "ann", "amount": 100}'
+TIMEOUT_S = 300  # of one program; no turn takes so long
 CONNECTIONS_MAX = 300  # 256 clients of pgbench, and a daemon
 PER_ITEM = ("server_us", "program_us", "wal_bytes")
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -26,7 +27,7 @@ PACKAGES = ("graphile-worker", "pg", "@dbos-inc/dbos-sdk")
 
 
 def output(*command, **options):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **options)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=TIMEOUT_S, **options)
     if done.returncode != 0:
         sys.exit(f"bench: {' '.join(command)[:200]} ended with status {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
     return done.stdout
@@ -253,5 +254,6 @@ def batches(server, statement, element, count, url=None, size=1000, clients=2):
     with open(file, "w", encoding="utf-8") as script:
         script.write(statement + ";\n")
     size = min(size, count // clients)
+    assert count % (size * clients) == 0, f"{count} items are not whole batches"
     found = server.pgbench(clients, "-t", str(count // size // clients), "-D", "list={" + ",".join([element] * size) + "}", "-f", file, url=url)
     return shared(found, size)

@@ -18,6 +18,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -166,6 +167,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help=argparse.SUPPRESS)
     parser.add_argument("--json", help=argparse.SUPPRESS)
     options = parser.parse_intermixed_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # servers are stopped then, too
     unknown = [name for name in options.groups if name not in GROUPS]
     if unknown or options.rounds < 1:
         parser.error(f"there is no group {unknown[0]}; the groups are {', '.join(GROUPS)}" if unknown else "--rounds must be 1 or more")
