@@ -29,8 +29,8 @@
 #define CALL_MS     60000
 #define ARENA_BYTES ((size_t)16 << 20)
 #define TEXT_BYTES  ((size_t)1 << 20)
-#define GROUP_MAX   (PLAYERS * 30) /* updates of a group: a player may send 30 in a minute */
-#define AHEAD_MAX   2000           /* updates that are stored and not handled yet */
+#define GROUP_MAX   ((int64_t)PLAYERS * 30) /* updates of a group: a player may send 30 in a minute */
+#define AHEAD_MAX   2000                    /* updates that are stored and not handled yet */
 
 typedef struct {
     Bench         *bench;
@@ -255,8 +255,8 @@ ErrorCode section_bot(Bench *bench, int64_t value, Error *reterr)
 
     (void)value;
     if (bench->options.count * bench->options.rounds > bench->options.groups * GROUP_MAX)
-        return fail(reterr, ERR_USAGE, "the players of a group may send %d updates: %lld updates need --groups %lld",
-                    GROUP_MAX, (long long)(bench->options.count * bench->options.rounds),
+        return fail(reterr, ERR_USAGE, "the players of a group may send %lld updates: %lld updates need --groups %lld",
+                    (long long)GROUP_MAX, (long long)(bench->options.count * bench->options.rounds),
                     (long long)(bench->options.count * bench->options.rounds + GROUP_MAX - 1) / GROUP_MAX);
     TRY(bench_database(bench, &storing.database, reterr));
     TRY(telegram_bot_new(TOKEN, ROOT, &bot, reterr));
