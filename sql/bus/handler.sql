@@ -145,10 +145,10 @@ declare
   v_count integer := pg_catalog.cardinality(p_ids);
   v_done boolean;
   v_result jsonb;
-  v_ords integer[] := '{}';
-  v_ids bigint[] := '{}';
-  v_tokens bigint[] := '{}';
-  v_results jsonb[] := '{}';
+  v_ords integer[] := '{}'::pg_catalog.int4[];
+  v_ids bigint[] := '{}'::pg_catalog.int8[];
+  v_tokens bigint[] := '{}'::pg_catalog.int8[];
+  v_results jsonb[] := '{}'::pg_catalog.jsonb[];
   v_has_result boolean := false;
 begin
   if v_count is null or pg_catalog.int4gt(v_count, c_commands)
