@@ -416,6 +416,19 @@ def check_links(files):
                     yield file.at(number, f"{text} leads to {target}")
 
 
+def check_decisions(files):
+    """Each decision has a number of its own, in its name and in its title."""
+    numbers = {}
+    for file in files:
+        if file.path.match("docs/adr/*.md"):
+            number = file.path.name[:4]
+            other = numbers.setdefault(number, file.path.name)
+            if other != file.path.name:
+                yield file.at(1, f"{other} has the same number")
+            if not file.lines[0].startswith(f"# {int(number)}. "):
+                yield file.at(1, f'the title must begin with "# {int(number)}. "')
+
+
 def check_architecture(files):
     """ARCHITECTURE.md names files and functions that exist, and the modules with what they may include."""
     file = next(file for file in files if file.path.as_posix() == "ARCHITECTURE.md")
@@ -530,7 +543,7 @@ def check_names(files):
 
 
 CHECKS = [check_includes, check_sql_modules, check_words, check_vocabulary, check_calls, check_sql_in_c, check_sql_used, check_heads,
-          check_built, check_fields, check_scoped, check_headers, check_proofs, check_wakes, check_links, check_architecture,
+          check_built, check_fields, check_scoped, check_headers, check_proofs, check_wakes, check_links, check_decisions, check_architecture,
           check_columns, check_names]
 LISTS = [list_functions, list_sql_functions, list_files, list_columns]
 

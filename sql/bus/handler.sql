@@ -8,7 +8,7 @@
 -- function meanwhile.
 --
 -- Several commands share a transaction by pawl.handler_call_shared(). Only success counts there: a command whose call fails is undone by itself,
--- and called again in a transaction of its own; what goes wrong with the transaction undoes all of them (ADR 46).
+-- and called again in a transaction of its own; what goes wrong with the transaction undoes all of them (ADR 47).
 --
 -- Settings that a handler leaves changed for its transaction would fail what pawl does in it afterwards: a role without rights, or a
 -- short time limit. They are restored.

@@ -36,7 +36,7 @@ SCOPED(Handler, handler_exec_free)
  * Calls schema.function(payload jsonb, command_id uuid) returns jsonb, and settles the command in the same transaction: what
  * it wrote and that it is done commit together or not at all, so its effects in this database happen exactly once.
  * An exception with errcode QU065 is a business refusal, QU070 a permanent failure, any other one is tried again.
- * shares: while the function is short, several commands share a transaction, and only those that succeed (ADR 46).
+ * shares: while the function is short, several commands share a transaction, and only those that succeed (ADR 47).
  *
  * pool: what the function leaves behind, deferred triggers above all, runs with the rights of its connections, from the first to the
  * last statement of the transaction. So they belong to a login that may only call functions and settle (pawl_handler).

@@ -1,5 +1,5 @@
 /*
- * handler_shared.c - several commands in one transaction, and how many; see handler_tx.h and ADR 46.
+ * handler_shared.c - several commands in one transaction, and how many; see handler_tx.h and ADR 47.
  *
  * It is tried once. Whatever goes wrong, an error, a lock, a time limit, a lost lease, a lost commit, the worker runs each command that has no status
  * alone: so nothing here says anything about a command, and no neighbour costs it more than this one try.

@@ -3,7 +3,7 @@
  *
  * An execution leaves the lists of what is held only when it is settled or lost; until then its lease is kept.
  *
- * A thread takes one execution, or several for a handler that runs them in one transaction (ADR 46). What such a transaction has undone goes back to the
+ * A thread takes one execution, or several for a handler that runs them in one transaction (ADR 47). What such a transaction has undone goes back to the
  * front of the queue and runs alone: it was not tried, so it has neither an outcome nor a used attempt.
  */
 #include <errno.h>
