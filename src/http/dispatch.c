@@ -193,6 +193,7 @@ static void dispatch(Server *server, Request *request, ErrorCode (*run)(Server *
     Error error = {0};
 
     log_set_request(request->id);
+    request->mark  = arena_mark(request->arena);
     ErrorCode code = run(server, request, &error);
     if (code != OK && error.code != code)
         fail(&error, code, "%s", error_text(code)); /* it gave no words */

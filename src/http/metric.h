@@ -16,6 +16,8 @@
     X(queue,       GAUGE,     "pawl_http_queue",           "",             "requests waiting for an executor") \
     X(shed,        COUNTER,   "pawl_http_shed_total",      "",             "requests refused because the queue was full") \
     X(connections, GAUGE,     "pawl_http_connections",     "",             "client connections open") \
+    X(unsent,      GAUGE,     "pawl_http_unsent_bytes",    "",             "bytes of responses of 64 KiB and more that are being sent") \
+    X(unsent_shed, COUNTER,   "pawl_http_unsent_shed_total", "",           "responses replaced by 503 because clients were slow to read others") \
     X(seconds,     HISTOGRAM, "pawl_http_request_seconds", "",             "time from the request read to the response ready")
 /* clang-format on */
 

@@ -35,6 +35,7 @@ void peer_name_request(Peer *peer);
 Step peer_answer(Peer *peer); /* the response is filled: from here on it is being written */
 Step peer_fail(Peer *peer, const Error *error, bool close);
 Step peer_step_write(Peer *peer);
-bool peer_takes(Peer *peer); /* has the client taken enough of the response since its time began? */
+void peer_unsent_end(Peer *peer); /* its response no longer takes memory */
+bool peer_takes(Peer *peer);      /* has the client taken enough of the response since its time began? */
 
 #endif

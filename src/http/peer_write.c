@@ -14,7 +14,8 @@
 #include "base/log.h"
 #include "http/metric.h"
 
-#define TAKEN_PER_S 4096 /* bytes: a client that is slower is cut off */
+#define TAKEN_PER_S 4096               /* bytes: a client that is slower is cut off */
+#define LARGE_BYTES ((size_t)64 << 10) /* a smaller body is not counted: connections are bounded */
 
 /* A client's own id, else one that this process never gives twice. */
 void peer_name_request(Peer *peer)
@@ -51,17 +52,61 @@ static void count_answer(const Request *request)
               LOG_INT("us", us));
 }
 
+/* A large body takes memory until the client has read it. false: clients are slow to read others. */
+static bool unsent_begin(Peer *peer)
+{
+    const Request *request = peer->request;
+    size_t         size    = request->response.borrowed ? 0 : request->response.body.length;
+
+    if (size < LARGE_BYTES || request->is_head)
+        return true;
+    if (!share_try(peer->loop->server->unsent, request->check.name, (int64_t)size))
+        return false;
+    peer->unsent = size;
+    metric_add(&http_metrics.unsent, (int64_t)size);
+    return true;
+}
+
+void peer_unsent_end(Peer *peer)
+{
+    if (peer->unsent == 0)
+        return;
+    share_give(peer->loop->server->unsent, peer->request->check.name, (int64_t)peer->unsent);
+    metric_add(&http_metrics.unsent, -(int64_t)peer->unsent);
+    peer->unsent = 0;
+}
+
+/* May another response take the place of this one? It may if the client can ask again, or if on_sent takes back what
+ * was done. */
+static bool may_replace(const Request *request)
+{
+    return request->method == HTTP_GET || request->suspend.on_sent;
+}
+
+static void unsent_refuse(Peer *peer)
+{
+    Error error;
+
+    metric_add(&http_metrics.unsent_shed, 1);
+    request_sent(peer->request);
+    fail(&error, ERR_BUSY, "large responses wait for clients that read slowly: read them, then try again");
+    dispatch_fail(peer->request, &error);
+}
+
 /* The response is filled: from here on it is being written. */
 Step peer_answer(Peer *peer)
 {
     Server *server = peer->loop->server;
 
+    if (!unsent_begin(peer) && may_replace(peer->request))
+        unsent_refuse(peer);
     if (atomic_load_explicit(&server->phase, memory_order_relaxed) != SERVER_RUNNING)
         peer->close = true;
     count_answer(peer->request);
     text_clear(&peer->out);
     response_write_head(&peer->request->response, &(ResponseFrame){peer->loop->date, peer->request->id, peer->close},
                         &peer->out);
+    arena_rewind(peer->request->arena, peer->request->mark);
     peer->sent = peer->taken = 0;
     peer->state              = PEER_WRITING;
     loop_move(peer, LIST_MOVING);

@@ -119,12 +119,22 @@ static void read_method(Request *request)
         }
 }
 
+/* Of the next request. */
+static void text_empty(Text *text)
+{
+    if (text->capacity > BODY_KEPT_BYTES_MAX)
+        text_done(text);
+    else
+        text_clear(text);
+}
+
 Request *request_new(size_t body_bytes_max)
 {
     Request *request = memory_new(1, sizeof *request);
 
     request->arena = arena_new(ARENA_BYTES_DEFAULT);
     text_init(&request->body, /* arena= */ NULL, body_bytes_max);
+    response_init(&request->response, /* arena= */ NULL);
     request_begin(request);
     return request;
 }
@@ -132,6 +142,7 @@ Request *request_new(size_t body_bytes_max)
 void request_free(Request *request)
 {
     text_done(&request->body);
+    text_done(&request->response.body);
     arena_free(request->arena);
     free(request);
 }
@@ -139,12 +150,10 @@ void request_free(Request *request)
 void request_begin(Request *request)
 {
     arena_reset(request->arena);
-    if (request->body.capacity > BODY_KEPT_BYTES_MAX)
-        text_done(&request->body);
-    else
-        text_clear(&request->body);
+    text_empty(&request->body);
+    text_empty(&request->response.body);
     head_init(&request->head);
-    response_init(&request->response, request->arena);
+    response_reset(&request->response);
     request->id[0]         = '\0';
     request->check.name[0] = '\0';
     request->check.scopes  = SCOPE_NONE;
@@ -156,6 +165,7 @@ void request_begin(Request *request)
     request->began                             = (Mono){0};
     request->deadline                          = deadline_never();
     request->suspend                           = (Suspend){0};
+    request->mark                              = arena_mark(request->arena);
     request->state                             = NULL;
     request->delivered = request->resumed = false;
     atomic_store(&request->watched, false);

@@ -40,9 +40,10 @@ struct Request {
     bool       authentic; /* the token was checked and has the scope, or none is needed */
     TokenCheck check;
 
-    Chunks   chunks;
-    Text     body; /* on the heap: it grows while it arrives */
-    Response response;
+    Chunks    chunks;
+    Text      body;     /* on the heap: it grows while it arrives */
+    Response  response; /* its body on the heap: it outlives the rest of what the handler allocated */
+    ArenaMark mark;     /* what is behind it belongs to the handler, and is freed when the response's head is written */
 
     atomic_int  holders;   /* its handler, and the party that is to resume it */
     Suspend     suspend;   /* on_resume NULL: it was not suspended */

@@ -68,12 +68,17 @@ static void append_header(Text *text, const char *name, const char *value)
 
 void response_init(Response *response, Arena *arena)
 {
+    response_reset(response);
+    text_init(&response->body, arena, TEXT_MAX_BODY);
+}
+
+void response_reset(Response *response)
+{
     response->status       = 200;
     response->type         = "application/json";
     response->header_count = 0;
     response->header_bytes = 0;
     response->borrowed     = NULL;
-    text_init(&response->body, arena, TEXT_MAX_BODY);
 }
 
 void response_header(Response *response, const char *name, const char *value)
@@ -124,7 +129,8 @@ void response_problem(Response *response, const Error *error, const char *instan
     Writer writer;
 
     snprintf(type, sizeof type, "/problems/%s", error_type(error));
-    response_init(response, response->body.arena);
+    text_done(&response->body);
+    response_reset(response);
     response->status = status;
     response->type   = "application/problem+json";
     writer_open(&writer, &response->body);

@@ -1,5 +1,5 @@
 /*
- * response.h - one HTTP response: status, headers, body in the request's arena or borrowed. Errors are RFC 9457 problem
+ * response.h - one HTTP response: status, headers, body or borrowed bytes. Errors are RFC 9457 problem
  * documents.
  *
  * The type of a problem is a relative reference, "/problems/insufficient-funds": stable, readable, resolved against
@@ -30,7 +30,8 @@ typedef struct {
     char retry_after[12];
 } Response;
 
-void response_init(Response *response, Arena *arena);
+void response_init(Response *response, Arena *arena);                          /* of the body; NULL: the heap */
+void response_reset(Response *response);                                       /* all but the body */
 void response_header(Response *response, const char *name, const char *value); /* borrowed or in the arena */
 /* Send these bytes, which must stay valid until the response was sent, instead of the body. */
 void response_borrow(Response *response, const char *bytes, size_t size);

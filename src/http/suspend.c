@@ -10,7 +10,7 @@
 
 void request_suspend(Request *request, const Suspend *suspend, void *state)
 {
-    assert(!request->suspend.on_resume);
+    assert(!request->suspend.on_resume && !(suspend->may_wait && suspend->on_sent));
     request->suspend = *suspend;
     request->state   = state;
     atomic_fetch_add(&request->holders, 1);

@@ -18,8 +18,9 @@
  *   4. on_closed, if given, is called at most once and before on_resume, when the client closes its connection, or its
  * sending half: nothing will come of waiting. It does not resume the request by itself.
  *   5. on_sent, if given, is called exactly once, after on_resume: delivered says that the whole response was written
- * to the socket. Ownership: state is borrowed until the last callback has returned; the request's arena is a good
- * place.
+ * to the socket. It comes earlier, with false, when the response was replaced because clients are slow to read others.
+ * Not with may_wait. Ownership: state is borrowed until the last callback has returned; the request's arena is a good
+ * place, but what on_resume puts there is gone by then.
  */
 #ifndef HTTP_SUSPEND_H
 #define HTTP_SUSPEND_H

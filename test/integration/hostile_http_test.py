@@ -8,7 +8,7 @@ import secrets
 import socket
 import time
 
-from checks import dead_letters_put, metric, stop_clean
+from checks import dead_letters_put, measured, memory_mib, metric, problem, stop_clean
 from pawl_test import TIMEOUT_S, Database, Pawl, main, test, wait_until
 from servers import in_threads
 
@@ -268,6 +268,41 @@ def unauthenticated_requests_cost_few_statements():
             # 600 requests. Beside them the monitor has some work of its own.
             assert transactions() - before < seconds * (per_s + 20) + 20, (transactions() - before, seconds)
         stop_clean(pawl.server)
+
+
+@test
+def responses_that_are_not_read_take_a_bounded_part_of_the_memory():
+    """Of 256 MiB, of which one key leaves a part to others. A claim that is refused so is undone."""
+    many, size = 120, 4000000
+    with Database() as db, Pawl(db) as pawl:
+        measured(pawl)
+        server = pawl.serve()
+        other = pawl.run("key", "create", "other", "--scopes", "read").stdout.strip()
+        large = {"domain": "web", "type": "print", "payload": {"text": "x" * size}}
+        sent = pawl.http("POST", "/v1/commands", large).json["command_id"]
+        before = memory_mib(server.pid)
+        slow = []
+        for _ in range(many):
+            sock = socket.socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.connect((server.host, server.port))
+            sock.sendall(request(f"GET /v1/commands/{sent}".encode()))
+            slow.append(sock)
+        wait_until(lambda: metric(pawl, "pawl_http_unsent_bytes") // size + metric(pawl, "pawl_http_unsent_shed_total") == many,
+                   what="all have their responses")
+        most = memory_mib(server.pid)
+        assert most < before + 320, f"{before} MiB, then {most} MiB"
+        assert metric(pawl, "pawl_http_unsent_bytes") <= 192 << 20
+        problem(pawl.http("GET", f"/v1/commands/{sent}"), 503, "try-again", "read slowly")
+        problem(pawl.http("POST", "/v1/domains/web/claim", {}), 503, "try-again", "read slowly")
+        assert pawl.http("GET", f"/v1/commands/{sent}", token=other).json["payload"] == large["payload"]
+        assert pawl.http("GET", "/v1/commands").status == 200
+        for sock in slow:
+            sock.close()
+        wait_until(lambda: metric(pawl, "pawl_http_unsent_bytes") == 0, what="the responses are given up")
+        claimed, = pawl.http("POST", "/v1/domains/web/claim", {"wait_s": 20}, timeout=TIMEOUT_S).json["items"]
+        assert claimed["command_id"] == sent and claimed["attempt"] == 1, claimed["attempt"]
+        stop_clean(server)
 
 
 def any_open(sockets):

@@ -127,13 +127,25 @@ static void watch_sent(void *state, bool delivered)
     atomic_fetch_add(delivered ? &fixture->delivered : &fixture->undelivered, 1);
 }
 
+static void large_append(Response *response)
+{
+    char *bytes = malloc(LARGE_BYTES);
+
+    memset(bytes, 'x', LARGE_BYTES);
+    text_append_bytes(&response->body, bytes, LARGE_BYTES);
+    free(bytes);
+}
+
 static ErrorCode end_watch(void *app, Request *request, Response *response, Error *reterr)
 {
     Fixture *fixture = app;
+    size_t   size;
 
-    (void)request, (void)reterr;
+    (void)reterr;
     atomic_fetch_add(&fixture->ended, 1);
     text_append(&response->body, "{}");
+    if (strcmp(request_body(request, &size), "\"large\"") == 0)
+        large_append(response);
     return OK;
 }
 
@@ -166,10 +178,8 @@ static ErrorCode handle_wordless(void *app, Request *request, Response *response
 
 static ErrorCode handle_large(void *app, Request *request, Response *response, Error *reterr)
 {
-    (void)app, (void)reterr;
-    char *bytes = arena_alloc(request_arena(request), LARGE_BYTES);
-    memset(bytes, 'x', LARGE_BYTES);
-    text_append_bytes(&response->body, bytes, LARGE_BYTES);
+    (void)app, (void)request, (void)reterr;
+    large_append(response);
     return OK;
 }
 
@@ -233,6 +243,7 @@ static const Route routes[] = {
     {HTTP_GET, "/internal", handle_internal},
     {HTTP_GET, "/wordless", handle_wordless},
     {HTTP_GET, "/large", handle_large},
+    {HTTP_GET, "/secret-large", handle_large, SCOPE_WALLET},
     {HTTP_GET, "/assets/{path}", handle_assets, .is_inline = true},
 };
 

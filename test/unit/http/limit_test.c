@@ -198,6 +198,78 @@ TEST(limit_of_the_time_to_take_an_answer_begins_anew_while_it_is_taken)
     assert_true(large_read(f.port, 2000) < LARGE_BYTES); /* a trickle does not hold a response for ever */
 }
 
+/* The bytes of the whole response. */
+static size_t response_read(int port, const char *request)
+{
+    scoped_raw Raw client = {0};
+    size_t         all    = 0;
+    static char    bytes[64 << 10];
+
+    raw_open(&client, port);
+    raw_send(&client, request);
+    for (ssize_t count; (count = recv(client.fd, bytes, sizeof bytes, 0)) > 0;)
+        all += (size_t)count;
+    return all;
+}
+
+static void unsent_await(int64_t bytes)
+{
+    for (Deadline d = deadline_in_ms(RAW_WAIT_MS); metric_value(&http_metrics.unsent) != bytes; clock_sleep_ms(1))
+        assert_false(deadline_passed(d));
+}
+
+#define LARGE_OF(key) "GET /secret-large HTTP/1.1\r\n" HOST "Authorization: Bearer " key "\r\nConnection: close\r\n\r\n"
+
+/* Of 10 MiB, one key leaves a quarter to others. */
+TEST(limit_of_responses_that_are_being_sent)
+{
+    scoped_fixture Fixture f       = {0};
+    scoped_raw Raw         slow    = {0};
+    scoped_raw Raw         watcher = {0};
+    int                    fd      = -1;
+    Error                  error   = {0};
+    char                  *body    = malloc(LARGE_BYTES);
+
+    assert_ok(server_bind("127.0.0.1:0", &fd, &error));
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){65536}, sizeof(int)); /* of the connections: little is on the way */
+    fixture_init(&f, (ServerOptions){.bound_fd = fd, .unsent_bytes_max = 10 << 20});
+    int64_t shed = metric_value(&http_metrics.unsent_shed);
+    raw_open(&slow, f.port);
+    setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int));
+    raw_send(&slow, LARGE_OF("cached"));
+    unsent_await((int64_t)LARGE_BYTES);
+    Answer refused = raw_ask(f.port, LARGE_OF("cached"));
+    assert_true(answer_is_problem(&refused, 503));
+    assert_contains(refused.body, "clients that read slowly");
+    assert_int_equal(metric_value(&http_metrics.unsent_shed), shed + 1);
+    assert_true(response_read(f.port, LARGE_OF("fresh")) > LARGE_BYTES); /* of another key */
+    raw_done(&slow);
+    unsent_await(0);
+    assert_true(response_read(f.port, LARGE_OF("cached")) > LARGE_BYTES);
+    unsent_await(0);
+
+    /* What says what was done is not replaced, unless it is undone. */
+    raw_open(&slow, f.port);
+    setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int));
+    raw_send(&slow, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+    unsent_await((int64_t)LARGE_BYTES);
+    raw_open(&watcher, f.port);
+    raw_send(&watcher, "POST /watch HTTP/1.1\r\n" HOST "Content-Length: 7\r\n\r\n\"large\"");
+    assert_true(fixture_wait_waiting(&f, 1));
+    fixture_open_gate(&f);
+    refused = raw_read(&watcher);
+    assert_true(answer_is_problem(&refused, 503));
+    assert_int_equal(atomic_load(&f.undelivered), 1);
+    raw_done(&watcher);
+    raw_open(&watcher, f.port);
+    raw_send(&watcher, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 4194304\r\n\r\n");
+    memset(body, 'x', LARGE_BYTES);
+    assert_true(raw_send_bytes(&watcher, body, LARGE_BYTES));
+    assert_int_equal(recv(watcher.fd, body, 12, MSG_WAITALL), 12);
+    assert_memory_equal(body, "HTTP/1.1 201", 12);
+    free(body);
+}
+
 TEST(limit_of_the_queue)
 {
     scoped_fixture Fixture f       = {0};
