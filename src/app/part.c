@@ -311,6 +311,7 @@ static ErrorCode http_start(Daemon *daemon, Error *reterr)
         .auth             = auth,
         .auth_submit      = auth_submit,
         .executor_threads = (int)settings->http_threads,
+        .reader_threads   = (int)(settings->pool_max > 1 ? settings->pool_max / 2 : 1),
         .queue_max        = (int)settings->http_queue,
         .connections_max  = connections,
         .body_bytes_max   = (int)settings->http_body_bytes,

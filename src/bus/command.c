@@ -127,13 +127,14 @@ ErrorCode work_left(Pool *pool, Deadline deadline, const char *domain, const cha
                    ret_left, reterr);
 }
 
-ErrorCode command_numbers_in(Pool *pool, Deadline deadline, bool urgent, Arena *arena, const char *const *domains,
+ErrorCode command_numbers_in(Pool *pool, Deadline deadline, PoolWish wish, Arena *arena, const char *const *domains,
                              const char *const *ids, int count, int64_t **ret_numbers, Error *reterr)
 {
     TxOptions options = reading("command_numbers", deadline, arena);
     int       got;
 
-    options.urgent  = urgent;
+    options.urgent  = wish == POOL_URGENT;
+    options.soon    = wish == POOL_SOON;
     options.prepare = true;
     TRY(db_call_many(pool, &options, sql_bus_command_numbers,
                      DB_ARGS(db_texts(arena, domains, count), db_uuids(arena, ids, count)), &db_i64_shape, ret_numbers,
@@ -149,7 +150,7 @@ ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const cha
 
     for (int i = 0; i < count; i++)
         domains[i] = domain;
-    return command_numbers_in(pool, deadline, /* urgent= */ false, arena, domains, ids, count, ret_numbers, reterr);
+    return command_numbers_in(pool, deadline, /* wish= */ 0, arena, domains, ids, count, ret_numbers, reterr);
 }
 
 ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const char *command_id, const char ***ret_names,

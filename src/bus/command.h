@@ -65,8 +65,8 @@ must_check ErrorCode work_left(Pool *pool, Deadline deadline, const char *domain
 /* The numbers behind ids, for claim and settle; 0 for an id that this domain does not know. */
 must_check ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
                                      const char *const *ids, int count, int64_t **ret_numbers, Error *reterr);
-/* The same with a domain for each id. urgent: for a heartbeat (TxOptions). */
-must_check ErrorCode command_numbers_in(Pool *pool, Deadline deadline, bool urgent, Arena *arena,
+/* The same with a domain for each id. wish: POOL_URGENT for a heartbeat, POOL_SOON for a settle, 0. */
+must_check ErrorCode command_numbers_in(Pool *pool, Deadline deadline, PoolWish wish, Arena *arena,
                                         const char *const *domains, const char *const *ids, int count,
                                         int64_t **ret_numbers, Error *reterr);
 

@@ -65,7 +65,7 @@ static ErrorCode settles_number(const Leases *leases, Deadline deadline, Arena *
         }
     if (named == 0)
         return OK;
-    TRY(command_numbers_in(leases->pool, deadline, /* urgent= */ false, arena, domains, ids, named, &numbers, reterr));
+    TRY(command_numbers_in(leases->pool, deadline, POOL_SOON, arena, domains, ids, named, &numbers, reterr));
     for (int i = 0; i < named; i++) {
         items[i]->id         = numbers[i];
         items[i]->domain     = numbers[i] ? NULL : domains[i];
@@ -172,8 +172,7 @@ static ErrorCode calls_number(const Leases *leases, Deadline deadline, Arena *ar
             domains[named] = calls[i]->domain;
             ids[named++]   = calls[i]->ids[k];
         }
-    TRY(command_numbers_in(leases->pool, deadline, /* urgent= */ true, arena, domains, ids, total, ret_numbers,
-                           reterr));
+    TRY(command_numbers_in(leases->pool, deadline, POOL_URGENT, arena, domains, ids, total, ret_numbers, reterr));
     *ret_total = total;
     return OK;
 }

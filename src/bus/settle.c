@@ -180,10 +180,11 @@ ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr)
 /* Keyed by the tokens: repeated after a lost response it changes nothing more. */
 ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **items, int count, Error *reterr)
 {
-    TxOptions options = {.name = "settle", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
-    DbArg     list[SETTLE_ARGS];
-    void     *rows;
-    int       row_count;
+    TxOptions options = {
+        .name = "settle", .deadline = deadline, .arena = arena, .keyed = true, .soon = true, .prepare = true};
+    DbArg list[SETTLE_ARGS];
+    void *rows;
+    int   row_count;
 
     TRY(check_size(arena, items, count, reterr));
     TRY(db_call_many(pool, &options, sql_bus_settle, settle_args(arena, items, count, /* nowait= */ true, list),

@@ -66,12 +66,16 @@ static void peer_request_end(Peer *peer)
     if (!peer->request)
         return;
     request_sent(peer->request);
+    peer_unsent_end(peer);
     loop_request_end(peer->loop, take(peer->request));
 }
 
 ErrorCode peer_queue(Peer *peer, Error *reterr)
 {
-    if (executor_submit(peer->loop->server->executor, peer))
+    const Request *request = peer->request;
+
+    peer->job = (ExecutorJob){.item = peer, .reader = request->method == HTTP_GET ? request->check.name : NULL};
+    if (executor_submit(peer->loop->server->executor, &peer->job))
         return OK;
     metric_add(&http_metrics.shed, 1);
     return fail(reterr, ERR_BUSY, "too many requests are waiting");

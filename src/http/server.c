@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -20,10 +21,12 @@
 static const ServerOptions defaults = {
     .network_threads  = 2,
     .executor_threads = 8,
+    .reader_threads   = INT_MAX,
     .queue_max        = 1024,
     .connections_max  = 4096,
     .body_bytes_max   = 8 << 20,
     .header_bytes_max = 16 << 10,
+    .unsent_bytes_max = 256 << 20,
     .read_ms_max      = 10000,
     .deadline_ms      = 10000,
 };
@@ -35,13 +38,18 @@ static ServerOptions with_defaults(const ServerOptions *given)
 #define FILL(name) options.name = options.name > 0 ? options.name : defaults.name
     FILL(network_threads);
     FILL(executor_threads);
+    FILL(reader_threads);
     FILL(queue_max);
     FILL(connections_max);
     FILL(body_bytes_max);
     FILL(header_bytes_max);
+    FILL(unsent_bytes_max);
     FILL(read_ms_max);
     FILL(deadline_ms);
 #undef FILL
+    /* As many as the caller has connections for, but others must find a thread. */
+    int half               = options.executor_threads > 1 ? options.executor_threads / 2 : 1;
+    options.reader_threads = options.reader_threads < half ? options.reader_threads : half;
     return options;
 }
 
@@ -157,9 +165,11 @@ ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *r
     server->port       = port_of(fd);
     server->loop_count = server->options.network_threads;
     server->loops      = memory_new((size_t)server->loop_count, sizeof *server->loops);
+    server->unsent     = share_new(server->options.unsent_bytes_max);
     mutex_init(&server->mutex);
     cond_init(&server->quiet);
-    server->executor = executor_new(server->options.executor_threads, server->options.queue_max, peer_execute);
+    server->executor = executor_new(server->options.executor_threads, server->options.reader_threads,
+                                    server->options.queue_max, peer_execute);
     /* The first one accepts and hands out, so it starts when the others are there. */
     for (int i = server->loop_count - 1; i >= 0; i--)
         loop_start(&server->loops[i], server);
@@ -209,6 +219,7 @@ void server_free(Server *server)
     for (int i = 0; i < server->loop_count; i++)
         loop_end(&server->loops[i]);
     executor_free(server->executor);
+    share_free(server->unsent);
     if (server->listen_fd >= 0)
         close(server->listen_fd);
     cond_done(&server->quiet);

@@ -17,6 +17,8 @@
  *      (413) and is JSON by its content type, or has none, or that of a form, which clients put in by themselves (415).
  * All of it before the body is read: an unauthenticated client makes the server hold no more than the connection's
  * buffer.
+ *      Large responses (64 KiB) that are being sent have at most unsent_bytes_max in all, and one key leaves a quarter
+ * of it to others: further ones become 503. Excepted is what says what a request has done, unless on_sent undoes it.
  *   4. When connections_max are open, a new one replaces the oldest unauthenticated one (no token was accepted on it)
  * that has sent no whole request head. Only if there is none it gets 503.
  *   5. server_drain(): no new connections, requests in progress get their response with Connection: close, then all
@@ -44,10 +46,12 @@ typedef struct {
     ServerAuthSubmit *auth_submit;
     int               network_threads;  /* 2 */
     int               executor_threads; /* 8 */
+    int               reader_threads;   /* of these for GET: half of them, or fewer */
     int               queue_max;        /* 1024 requests waiting for an executor */
     int               connections_max;  /* 4096 */
     int               body_bytes_max;   /* 8 MiB */
     int               header_bytes_max; /* 16 KiB, with the request line */
+    int               unsent_bytes_max; /* 256 MiB of large responses that are being sent */
     int read_ms_max; /* 10 s for a request to arrive, for an idle connection, for taking 4 KiB/s of a response */
     int deadline_ms; /* 10 s for the response */
 } ServerOptions;

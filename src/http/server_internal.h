@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/share.h"
 #include "base/sync.h"
 #include "http/executor.h"
 #include "http/request_internal.h"
@@ -60,8 +61,10 @@ struct Peer {
     bool         known;   /* a token was accepted on it; until then it is unauthenticated */
     bool         counted; /* its request is in server->in_flight */
     Request     *request; /* NULL while idle */
+    ExecutorJob  job;     /* while it waits for an executor */
     Text         out;     /* the answer's head */
     size_t       sent;    /* of head and body */
+    size_t       unsent;  /* bytes of its response that count in server->unsent */
     size_t       taken;   /* of these, what the client had acknowledged when its time began anew */
     TAILQ_ENTRY(Peer) link;
     TAILQ_ENTRY(Peer) posted;
@@ -102,6 +105,7 @@ struct Server {
     int           listen_fd;
     int           port;
     Executor     *executor;
+    Share        *unsent; /* bytes of large responses that are being sent, by key */
     int           loop_count;
     Loop         *loops;
     int           loop_next; /* who gets the next connection; only the first loop, which accepts, touches it */

@@ -15,9 +15,9 @@
  *   1. acquired + idle + checked + opening + ending <= size_max, always.
  *   2. An idle connection is outside any transaction.
  *   3. A checkout ends exactly once: by pool_release(), or by scoped(pool_release).
- *   4. Waiters are served in the order they came, urgent ones first. A slot that becomes free goes to the first of
- *      them: no waiter sleeps while a slot it could use lies idle. Ordinary callers leave size_reserved connections to
- * urgent ones.
+ *   4. Waiters are served in the order they came, urgent ones first, then those that wish to be served soon. A slot
+ *      that becomes free goes to the first of them: no waiter sleeps while a slot it could use lies idle. Callers that
+ *      are not urgent leave size_reserved connections to urgent ones.
  *   5. While the breaker is not closed only the janitor connects, to probe, with a deadline of its own: an impatient
  * caller cannot fail the probe, and recovery needs no traffic. Callers whose deadline comes after the next probe wait
  * for it, a bounded number of them; the others are refused immediately with the last error and the time of the next
@@ -93,6 +93,7 @@ typedef enum {
         1, /* on a connection made just now: after one broke, another idle one may be as dead and prove nothing */
     POOL_URGENT = 2, /* may use the reserved connections, and goes before those that may not: heartbeats */
     POOL_PROMPT = 4, /* waits for no probe: it can do without the database */
+    POOL_SOON   = 8, /* goes before all but urgent ones: settles */
 } PoolWish;
 
 /* Wait until the deadline for a connection. ERR_BUSY: none became free. ERR_UNAVAILABLE: the breaker is open, or

@@ -50,7 +50,7 @@ struct Waiter {
     Cond      cond;
     Waiter   *next;
     Deadline  deadline;
-    bool      urgent;
+    bool      urgent, soon;
     bool      prompt;
     Checkout *own;     /* the slot that it has, when the server has no connection left: it waits for a connected one */
     Checkout *slot;    /* handed over: ACQUIRED with a connection, or OPENING without */

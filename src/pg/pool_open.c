@@ -76,7 +76,7 @@ void slot_give_back(Checkout *slot)
 
 /* The server has no connection left: until the next try, one of this pool may become free. Returns that one, and gives
  * the slot back; NULL: try again, or *ret_late. */
-static Checkout *slot_swap(Checkout *slot, int tries, bool urgent, Deadline deadline, bool *ret_late)
+static Checkout *slot_swap(Checkout *slot, int tries, int wishes, Deadline deadline, bool *ret_late)
 {
     Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
@@ -93,9 +93,9 @@ static Checkout *slot_swap(Checkout *slot, int tries, bool urgent, Deadline dead
     other = breaker_is_closed(&pool->breaker) ? slot_pop(&pool->idle, SLOT_ACQUIRED) : NULL;
     if (other) {
         slot_let_go(slot);
-        slot_hold(other, urgent);
+        slot_hold(other, wishes & POOL_URGENT);
     } else {
-        other = waiters_join(pool, until, urgent ? POOL_URGENT : 0, slot, &refused);
+        other = waiters_join(pool, until, wishes & (POOL_URGENT | POOL_SOON), slot, &refused);
     }
     if (other) {
         slot_offer(slot);
@@ -153,7 +153,7 @@ ErrorCode slot_open(Checkout *slot, int wishes, Deadline deadline, Checkout **re
             return slot_take(pool, wishes, deadline, ret_slot, reterr);
         }
         if (code == ERR_BUSY) {
-            other = slot_swap(slot, tries, wishes & POOL_URGENT, deadline, &late);
+            other = slot_swap(slot, tries, wishes, deadline, &late);
             if (other) {
                 *ret_slot = other;
                 return OK;

@@ -94,7 +94,12 @@ bool ordinary_may_take(const Pool *pool)
     return pool->ordinary < pool->options.size_max - pool->options.size_reserved;
 }
 
-/* The waiter that gets a slot, with a connection or without: the first urgent one, else the first; NULL: none. */
+static int waiter_rank(const Waiter *waiter)
+{
+    return waiter->urgent ? 2 : waiter->soon;
+}
+
+/* The waiter that gets a slot, with a connection or without: the first of the highest rank; NULL: none. */
 static Waiter *waiter_next(const Pool *pool, bool connected)
 {
     Waiter *found = NULL;
@@ -105,7 +110,7 @@ static Waiter *waiter_next(const Pool *pool, bool connected)
         /* A waiter that has a slot gives it back for the connection. */
         bool may = waiter->own ? connected : waiter->urgent || ordinary_may_take(pool);
 
-        if (may && (!found || waiter->urgent))
+        if (may && (!found || waiter_rank(waiter) > waiter_rank(found)))
             found = waiter;
     }
     return found;
@@ -224,6 +229,7 @@ Checkout *waiters_join(Pool *pool, Deadline deadline, int wishes, Checkout *own,
     Waiter waiter = {.refused  = OK,
                      .deadline = deadline,
                      .urgent   = wishes & POOL_URGENT,
+                     .soon     = wishes & POOL_SOON,
                      .prompt   = wishes & POOL_PROMPT,
                      .own      = own};
 

@@ -188,7 +188,7 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
 
     TRY(pool_acquire_as(pool,
                         (fresh ? POOL_FRESH : 0) | (options->urgent ? POOL_URGENT : 0) |
-                            (options->prompt ? POOL_PROMPT : 0),
+                            (options->prompt ? POOL_PROMPT : 0) | (options->soon ? POOL_SOON : 0),
                         options->deadline, &checkout, reterr));
     try->acquired = true;
     tx.conn       = checkout_conn(checkout);

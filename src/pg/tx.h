@@ -43,6 +43,7 @@ typedef struct {
      * again. NULL: never. */
     const bool *is_suspect;
     bool        urgent; /* may use the pool's reserved connections: heartbeats */
+    bool        soon;   /* goes before what is not urgent: settles */
     bool        prompt; /* refused immediately while the breaker is open: the caller can do without the database */
 } TxOptions;
 

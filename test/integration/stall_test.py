@@ -161,16 +161,20 @@ def decisions_about_a_locked_batch_delay_no_other_route():
 
 
 @test
-def heartbeats_and_settles_need_no_executor():
-    """All executors wait, for a table that only lists of dead letters read; connections are left."""
-    with Database() as db, Pawl(db, env={**ENV, "PAWL_HTTP_THREADS": "3", "PAWL_POOL_MAX": "10"}) as pawl:
+def reads_of_one_key_that_wait_delay_no_other_route_and_no_other_key():
+    """They wait for a table that only lists of dead letters read."""
+    with Database() as db, Pawl(db, env=ENV) as pawl:
         pawl.serve()
+        wallets_open(pawl, "eve")
         leases, process = leases_take(pawl)
+        curious = pawl.run("key", "create", "curious", "--scopes", "read").stdout.strip()
         with Session(db.url) as session:
             session.do("begin; lock table pawl.failed_operations in access exclusive mode")
-            held = Waiting(pawl, db, lambda _: pawl.http("GET", "/v1/dead-letters", timeout=TIMEOUT_S))
-            wait_until(lambda: waiting(db) >= 3, what="all executors wait")
-            leases_are_served(pawl, leases, process)
+            held = Waiting(pawl, db, lambda _: pawl.http("GET", "/v1/dead-letters", token=curious, timeout=TIMEOUT_S))
+            wait_until(lambda: waiting(db) >= 3, what="as many wait as may")
+            others_are_served(pawl, leases, process)
+            post(pawl, "/v1/commands", {"domain": "web", "type": "charge"}, 201)
+            claim(pawl, "web")
             assert held.answers == [], held.answers[0]
             session.do("rollback")
         assert held.statuses() == {200}, held.answers[0]

@@ -258,6 +258,7 @@ TEST(pool_is_renewed_when_most_are_sick)
 typedef struct {
     Pool       *pool;
     int         deadline_ms;
+    int         wishes;
     atomic_int *order; /* counts those that were served */
     int         place;
     ErrorCode   code;
@@ -271,7 +272,8 @@ static void *caller_run(void *context)
     Checkout *checkout = NULL;
     Mono      start    = clock_mono();
 
-    caller->code      = pool_acquire(caller->pool, deadline_in_ms(caller->deadline_ms), &checkout, &caller->error);
+    caller->code =
+        pool_acquire_as(caller->pool, caller->wishes, deadline_in_ms(caller->deadline_ms), &checkout, &caller->error);
     caller->waited_ms = mono_ms_between(start, clock_mono());
     if (caller->code != OK)
         return NULL;
@@ -302,6 +304,37 @@ TEST(pool_serves_waiters_in_the_order_they_came)
         thread_join(threads[i]);
         assert_int_equal(callers[i].code, OK);
         assert_int_equal(callers[i].place, i);
+    }
+}
+
+TEST(pool_serves_settles_before_ordinary_callers)
+{
+    static const struct {
+        int wishes, place;
+    } rows[] = {
+        {0,           3},
+        {POOL_SOON,   1},
+        {0,           4},
+        {POOL_URGENT, 0},
+        {POOL_SOON,   2}
+    };
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(pool_free) Pool             *pool =
+        pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .no_janitor = true});
+    Checkout  *checkout = lease_of(pool);
+    Caller     callers[COUNT(rows)];
+    pthread_t  threads[COUNT(rows)];
+    atomic_int order = 0;
+
+    for (int i = 0; i < (int)COUNT(rows); i++) {
+        callers[i] = (Caller){.pool = pool, .deadline_ms = LONG_MS, .wishes = rows[i].wishes, .order = &order};
+        threads[i] = thread_start("caller", caller_run, &callers[i]);
+        await(status_of(pool).waiting == i + 1);
+    }
+    pool_release(checkout);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        thread_join(threads[i]);
+        assert_int_equal(callers[i].place, rows[i].place);
     }
 }
 
