@@ -57,6 +57,7 @@ static ErrorCode workers_make(Bot *bot, Error *reterr)
 {
     WorkerRow updates = {.domain      = bot->domain_updates,
                          .concurrency = bot->options.concurrency,
+                         .is_flushed  = true, /* a second attempt has a letter to end */
                          .handler     = bot->updates};
     WorkerRow outbox  = {.domain      = bot->domain_outbox,
                          .concurrency = OUTBOX_CONCURRENCY,

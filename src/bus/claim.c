@@ -139,7 +139,8 @@ static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFro
                              claimer_types(claimer, options->arena), db_text(claimer->worker),
                              claimer->workers ? db_texts(options->arena, claimer->workers, terms->limit) : db_null(),
                              db_i32(terms->limit - terms->ahead),
-                             terms->lost == CLAIM_LOST_ALONE ? db_null() : db_i32(terms->lost)),
+                             terms->lost == CLAIM_LOST_ALONE ? db_null() : db_i32(terms->lost),
+                             db_bool(!terms->is_flushed)),
                      &claimed_shape, ret_list, ret_count, reterr));
     claim_cursor_took(&claimer->cursor, *ret_list, *ret_count);
     metric_add(&bus_metrics.claimed, *ret_count);

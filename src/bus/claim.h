@@ -82,9 +82,10 @@ void claimer_serve(Claimer *claimer, const char *worker, const char *const *work
 /* What a claim is for. */
 #define CLAIM_LOST_ALONE (-1)
 typedef struct {
-    int limit, lease_ms;
-    int ahead; /* so many of the limit could not be begun at once */
-    int lost;  /* how many lost commands the worker has; CLAIM_LOST_ALONE: one that is alone */
+    int  limit, lease_ms;
+    int  ahead;      /* so many of the limit could not be begun at once */
+    int  lost;       /* how many lost commands the worker has; CLAIM_LOST_ALONE: one that is alone */
+    bool is_flushed; /* wait for the flush: a handler that knows of the attempts before relies on their number */
 } ClaimTerms;
 /* Up to limit commands, leased for lease_ms. None is fine; also fewer, although there are more, when the next one may not be claimed ahead (ADR 42).
  * ERR_INVALID: a domain that cannot exist. After ERR_UNKNOWN they

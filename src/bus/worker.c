@@ -407,10 +407,11 @@ static ClaimTerms claim_terms(Worker *worker, int space)
     int                         begin = smaller(worker_begins(worker), space);
 
     begin = begin < 0 ? 0 : begin;
-    return (ClaimTerms){.limit    = space,
-                        .lease_ms = worker->options.lease_ms,
-                        .ahead    = space - begin,
-                        .lost     = worker->alone > 0 ? CLAIM_LOST_ALONE : worker->lost};
+    return (ClaimTerms){.limit      = space,
+                        .lease_ms   = worker->options.lease_ms,
+                        .ahead      = space - begin,
+                        .lost       = worker->alone > 0 ? CLAIM_LOST_ALONE : worker->lost,
+                        .is_flushed = worker->options.is_flushed};
 }
 
 /* Commands that are not claimed ahead usually come together: claim as many as can begin until there are none. */

@@ -112,9 +112,11 @@ typedef struct {
     int                batch;       /* most commands in one claim; 0: as many as there are free handlers */
     int                ahead_max;   /* most commands that are claimed ahead of the handlers; 0: 1,000 */
     int                lease_ms;    /* 0: 30 s */
-    int      timeout_ms;   /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
-    bool     drain;        /* end when nothing is left: nothing queued, delayed or leased */
-    bool     is_lazy;      /* start handler threads, except the first one, when there is work for them */
+    int  timeout_ms; /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
+    bool drain;      /* end when nothing is left: nothing queued, delayed or leased */
+    bool is_lazy;    /* start handler threads, except the first one, when there is work for them */
+    bool
+        is_flushed; /* claims wait for the flush: the handler relies on the number of its attempt, also after a crash of the server */
     bool     shares_types; /* a type whose handlers are slow gets its share of them (base/share.h); needs `types` */
     Handler *handler;
 } WorkerOptions;

@@ -172,6 +172,7 @@ ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline
                                                 .timeout_ms   = row->timeout_ms,
                                                 .drain        = row->drain,
                                                 .is_lazy      = row->is_lazy,
+                                                .is_flushed   = row->is_flushed,
                                                 .shares_types = row->shares_types,
                                                 .handler      = handler});
     Entry **end   = set->end;

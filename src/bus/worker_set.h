@@ -24,8 +24,8 @@ typedef struct {
     const char *const *types;                                               /* NULL: all */
     int                concurrency, batch, ahead_max, lease_ms, timeout_ms; /* 0: the defaults of WorkerOptions */
     bool               drain;
-    bool               is_lazy, shares_types; /* see WorkerOptions */
-    bool               alone;                 /* sql: each command in a transaction of its own */
+    bool               is_lazy, is_flushed, shares_types; /* see WorkerOptions */
+    bool               alone;                             /* sql: each command in a transaction of its own */
     /* Exactly one of these. */
     const char *exec;
     const char *sql;
