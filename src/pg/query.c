@@ -27,6 +27,8 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
         lengths[i] = arg->length;
         formats[i] = arg->is_binary;
     }
+    if (!tx->autocommit && deadline_passed(tx->deadline)) /* a fast answer must not decide whether it counts */
+        return fail(reterr, ERR_TIMEOUT, "the time of the transaction is over");
     return (!tx->autocommit ? conn_query
             : tx->read_only ? conn_read
                             : conn_call)(tx->conn, sql,
