@@ -3,7 +3,7 @@
 -- Invariant: (command id, domain) is one command for as long as its key is kept: while the command is there, and then in
 -- pawl.kept_key. A repeated send changes nothing and returns the status of the first one; with another field, other than the delay, it is
 -- refused, and the refusal names the field (verdict QU002). Of a command that retention has deleted only type and payload are known.
--- Locks: the batch's row (share), new reply queues by name, then the unique key of each id (send_put.sql). pawl.send waits for another
+-- Locks: the batch's row (share), new reply queues by name, then the unique key of each id, by id (send_put.sql). pawl.send waits for another
 -- transaction that sends the same id, and for a batch that is being sealed or a reply queue that is being created, until the session's
 -- lock_timeout. Callers that share a transaction with others call pawl.send_items with p_nowait, which waits at most 10 ms for each of
 -- them, at most five times for ids and for queues, and returns BUSY for what it could not decide.

@@ -1,5 +1,6 @@
 -- send_put.sql - the rows of commands that are sent.
--- Locks: the unique key of each command id. A concurrent send of the same id, by another transaction that has not ended, holds it.
+-- Locks: the unique key of each command id, in the order of the ids. A concurrent send of the same id, by another transaction that has not ended,
+-- holds it. Ids that no other transaction has are inserted unsorted. The queue has the order of the call in any case: its numbers are allocated first.
 -- Errors: 23505 an id that should be new is not.
 
 -- The rows of commands that are new, of items without delays and order keys. Returns their numbers. Two inserts from the arguments take less
@@ -33,6 +34,7 @@ begin
     from (select unnest(v_numbers) as id, unnest(p_ids) as command_id, unnest(p_types) as type, unnest(p_payloads) as payload,
                  unnest(p_bytes) as bytes, unnest(p_priorities) as priority, unnest(p_max_attempts) as max_attempts,
                  unnest(p_reply_to) as reply_to, unnest(p_correlation_ids) as correlation_id) i
+    order by i.command_id, i.id -- so that two callers with the same ids cannot wait for each other
     on conflict on constraint command_key do nothing;
   end if;
   get diagnostics v_new = row_count;
@@ -70,32 +72,30 @@ begin
     return pawl.send_put_ready(p_domain_id, p_batch, p_now, p_actor, p_ids, p_types, p_payloads, p_bytes, p_priorities, p_max_attempts,
                                p_reply_to, p_correlation_ids, p_fresh);
   end if;
-  with item as (
-    select u.ord::integer, u.command_id, u.type, coalesce(u.payload, 'null') as payload, u.bytes,
+  with item as materialized (
+    select nextval('pawl.command_seq') as id, u.command_id, u.type, coalesce(u.payload, 'null') as payload, u.bytes,
            coalesce(u.priority, 4)::smallint as priority, coalesce(u.max_attempts, 3)::smallint as max_attempts,
            coalesce(u.delay_ms, 0) as delay_ms, u.reply_to, u.correlation_id, u.order_key
     from unnest(p_ids, p_types, p_payloads, p_bytes, p_priorities, p_max_attempts, p_delays_ms, p_reply_to, p_correlation_ids,
                 p_order_keys)
-      with ordinality u (command_id, type, payload, bytes, priority, max_attempts, delay_ms, reply_to, correlation_id, order_key, ord)
+      u (command_id, type, payload, bytes, priority, max_attempts, delay_ms, reply_to, correlation_id, order_key)
     where p_aside is null or u.command_id <> all (p_aside)
   ), made as (
     insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to,
                               correlation_id, batch_id, created_at, sender, order_key, due_at)
-    select nextval('pawl.command_seq'), p_domain_id, i.command_id, i.type, i.payload, i.bytes, i.priority, i.max_attempts,
+    select i.id, p_domain_id, i.command_id, i.type, i.payload, i.bytes, i.priority, i.max_attempts,
            i.reply_to, i.correlation_id, p_batch, p_now, p_actor, i.order_key,
            case when i.order_key is not null and i.delay_ms > 0 then p_now + i.delay_ms * interval '1 ms' end
     from item i
+    order by i.command_id, i.id -- as above
     on conflict on constraint command_key do nothing
-    returning id, command_id, priority, max_attempts, order_key,
+    returning id, priority, max_attempts, order_key,
               reply_to is not null or batch_id is not null or order_key is not null or payload_bytes is not null as extras
   ), waiting as (
     insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
-    select f.id, p_now + f.delay_ms * interval '1 ms', p_domain_id, f.priority, 0, f.max_attempts, f.extras
-    from (select distinct on (m.id) m.id, i.delay_ms, m.priority, m.max_attempts, m.extras
-          from made m join item i using (command_id)
-          where p_delays_ms is not null and m.order_key is null -- with a key it is delayed when its turn comes
-          order by m.id, i.ord) f
-    where f.delay_ms > 0
+    select m.id, p_now + i.delay_ms * interval '1 ms', p_domain_id, m.priority, 0, m.max_attempts, m.extras
+    from made m join item i using (id)
+    where p_delays_ms is not null and i.delay_ms > 0 and m.order_key is null -- with a key it is delayed when its turn comes
     returning id
   ), queued as (
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)

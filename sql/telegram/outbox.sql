@@ -170,7 +170,7 @@ begin
   end if;
   if v_ids is not null then
     insert into pawl.telegram_file (bot_id, command_id, file)
-    select p_bot_id, u.id, u.file from unnest(v_ids, v_files) u (id, file) where u.file is not null
+    select p_bot_id, u.id, u.file from unnest(v_ids, v_files) u (id, file) where u.file is not null order by u.id
     on conflict (bot_id, command_id) do nothing;
     perform from pawl.send_items(false, pawl.telegram_outbox(p_bot_id), v_types, v_payloads, v_ids, null, v_priorities,
       v_attempts, null, null, null, null, v_keys);
