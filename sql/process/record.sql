@@ -60,15 +60,15 @@ as $$
     kind text, name text, item integer[], undo boolean, aside integer, count bigint, to_step text, to_item integer[])
 $$;
 
--- The steps that responses name, as they are shown, for processes; null: it names none. Steps of definitions have items, "approval[2]"; in code every text is a
--- name. Raises for a text that is no step.
+-- The steps that responses name, as they are shown, for processes; null: it names none. Steps of definitions have items, "approval[2]", from 0 and fewer than
+-- a process has records (RUN_RECORDS_MAX), in at most 7 lists around them; in code every text is a name. Raises for a text that is no step.
 create or replace function pawl.steps_read (p_ids bigint[], p_steps text[])
   returns table (ord bigint, step text, item text)
   language plpgsql stable
 as $$
 #variable_conflict use_column
 declare
-  c_defined constant text := '^[A-Za-z0-9][A-Za-z0-9_-]{0,49}(\[(0|[1-9][0-9]{0,8})\]){0,8}$';
+  c_defined constant text := '^[A-Za-z0-9][A-Za-z0-9_-]{0,49}(\[(0|[1-9][0-9]{0,3})\]){0,7}$';
   c_code constant text := '^[A-Za-z0-9][][A-Za-z0-9_.:~-]{0,199}$';
   v_wrong text;
 begin

@@ -195,9 +195,15 @@ def an_answer_names_an_item_of_an_each_and_a_text_that_is_no_step_is_refused():
         said = db.rows(verdicts)
         assert said == ["LATE", "STORED", "RESUMED"], said
         assert wait_status(pawl, process, "COMPLETED")["result"] == [0, 1, 2]
-        for text in ("said[", "said[x]", "said[01]", "a b", "", "~said"):
+        no_steps = ("said[", "said[x]", "said[01]", "said[-1]", "said[10000]", "said[2147483648]", "said" + "[0]" * 8, "a b", "", "~said")
+        for text in no_steps:
             said = refusal(db, f"perform pawl.signal('{process}', 'said', p_step => '{text}')")
             assert said.startswith("QP001: step must be the name of a step"), (text, said)
+        said = db.rows(f"""select s.verdict from pawl.start('items', '{{"list": [0]}}', p_domain => 'file') id,
+                           pawl.process_signal(array_fill(id, array[{len(no_steps) + 1}]), array_fill('said'::text, array[{len(no_steps) + 1}]),
+                             array_fill('1'::jsonb, array[{len(no_steps) + 1}]), array_fill('k'::text, array[{len(no_steps) + 1}]),
+                             p_steps => array['said[9999]', '{"', '".join(no_steps)}']) s order by s.ord""")
+        assert said == ["STORED"] + ["INVALID"] * len(no_steps), said
         refused = pawl.run("process", "signal", process, "said", "1", "--step", "said[")
         assert refused.code == 2 and "step must be the name of a step such as approval" in refused.stderr, refused
 
