@@ -44,6 +44,9 @@ struct Engine {
     int          script_count;
     WriteVerdict verdicts[QUEUE_MAX];
     int          verdict_count, verdict_next;
+    const char  *beside; /* the record in whose action the thread runs */
+    ThreadBody  *thread; /* NULL: none was started, or it has ended */
+    void        *thread_context;
     Text         log;
 };
 
@@ -274,6 +277,7 @@ bool           __wrap_process_writer_is_outdated(const ProcessWriter *writer, co
 void           __wrap_process_writer_wake(ProcessWriter *writer, const char *domain);
 bool           __wrap_migrate_explains(Pool *pool, const Schema *schema, const Error *error, Error *ret_why);
 bool           __wrap_thread_try_start(const char *name, ThreadBody *body, void *context, pthread_t *ret_thread);
+void           __wrap_thread_join(pthread_t thread);
 ErrorCode      __wrap_lease_release(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *list, int count,
                                     LeaseVerdict *ret_verdicts, Error *reterr);
 ErrorCode      __wrap_lease_postpone(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *command,
@@ -317,8 +321,27 @@ bool __wrap_migrate_explains(Pool *pool, const Schema *schema, const Error *erro
 
 bool __wrap_thread_try_start(const char *name, ThreadBody *body, void *context, pthread_t *ret_thread)
 {
-    (void)name, (void)body, (void)context, (void)ret_thread;
-    return false;
+    (void)name, (void)ret_thread;
+    if (!current->beside || current->thread)
+        return false;
+    current->thread         = body;
+    current->thread_context = context;
+    return true;
+}
+
+static void thread_end(void)
+{
+    ThreadBody *body = current->thread;
+
+    current->thread = NULL;
+    if (body)
+        body(current->thread_context);
+}
+
+void __wrap_thread_join(pthread_t thread)
+{
+    (void)thread;
+    thread_end();
 }
 
 ErrorCode __wrap_lease_release(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *list, int count,
@@ -388,6 +411,8 @@ static ErrorCode act(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
     int         end;
 
     note(current, "run %s", record);
+    if (current->beside && strcmp(current->beside, record) == 0)
+        thread_end();
     end = record_word(step_end_names, outcome, size);
     if (end < 0)
         return fail(reterr, code_find(outcome, size), "%.*s", (int)size, outcome);
@@ -460,6 +485,11 @@ void engine_acts(Engine *engine, const char *record, const char *outcomes)
 {
     assert_true(engine->script_count < SCRIPTS_MAX);
     engine->scripts[engine->script_count++] = (Script){record, outcomes};
+}
+
+void engine_beside(Engine *engine, const char *record)
+{
+    engine->beside = record;
 }
 
 void engine_verdict(Engine *engine, WriteVerdict verdict)

@@ -2,8 +2,8 @@
  * engine.h - the engine of processes over records in memory: handler, interpreter and run are the real ones, without a server.
  *
  * The linker puts this file in the place of what reads and writes the database (process_load, process_write, sent_send,
- * lease_release, lease_postpone) and of what steps do (attempt_exec, attempt_sql). Branches run one after the other, and time is
- * the fake clock's, so an activation does the same each time.
+ * lease_release, lease_postpone) and of what steps do (attempt_exec, attempt_sql). Branches run one after the other, or one inside an action of
+ * another one (engine_beside), and time is the fake clock's, so an activation does the same each time.
  *
  * engine_run() says what one activation did, in order, separated by "; ":
  *
@@ -35,6 +35,8 @@ SCOPED(Engine, engine_free)
 void engine_acts(Engine *engine, const char *record, const char *outcomes);
 /* Verdicts of the next writes; WRITE_WRITTEN: as the memory says. */
 void engine_verdict(Engine *engine, WriteVerdict verdict);
+/* While the action of this record runs, once, a thread takes the branches that are left. Without it no thread can be started. */
+void engine_beside(Engine *engine, const char *record);
 void engine_signal(Engine *engine, const char *name, const char *payload);
 /* The same, for this wait only. */
 void engine_signal_to(Engine *engine, const char *step, const char *name, const char *payload);

@@ -386,6 +386,29 @@ TEST(walk_begins_no_branch_after_one_has_failed)
     assert_runs(engine, "run a; a final: no; reject: step a: no");
 }
 
+static void assert_runs_beside(const char *list, const char *record, const char *failed, const char *expected)
+{
+    scoped(arena_free) Arena   *arena = arena_new(ARENA_BYTES_DEFAULT);
+    scoped(engine_free) Engine *engine =
+        engine_new(arena_print(arena, "'on_failure': 'fail', 'steps': [{'name': 'p', %s}]", list));
+
+    engine_patch(engine, "{\"list\": [1, 2]}");
+    engine_beside(engine, record);
+    engine_acts(engine, failed, "final");
+    assert_runs(engine, expected);
+}
+
+#define TWO "[{'name': 'a', 'exec': 'x'}, {'name': 'c', 'exec': 'x'}]"
+
+/* The step that runs meanwhile ends, and is recorded. */
+TEST(walk_begins_no_step_after_another_branch_has_failed)
+{
+    assert_runs_beside("'parallel': {'x': " TWO ", 'y': [{'name': 'b', 'exec': 'x'}]}", "a", "b",
+                       "run a; run b; b final: no; a done; reject: step b: no");
+    assert_runs_beside("'each': '{{state.list}}', 'concurrency': 2, 'steps': " TWO, "a[0]", "a[1]",
+                       "p:begin; run a[0]; run a[1]; a[1] final: no; a[0] done; reject: step a[1]: no");
+}
+
 TEST(walk_begins_no_branch_after_one_was_interrupted)
 {
     scoped(engine_free) Engine *engine = engine_new(
