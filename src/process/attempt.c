@@ -18,6 +18,9 @@
 
 #define ATTEMPT_BYTES_MAX ((size_t)64 << 20)
 #define RENDER_BYTES_MAX  ((size_t)4 << 20)
+/* What templates leave free of an attempt's arena. Beside a response there are small texts, such as that of an error, which are allocated without a
+ * check. */
+#define SPARE_BYTES_MIN ((size_t)16 << 20)
 
 #define X(id, name, walk, call, ...) [id] = attempt_##call,
 static AttemptRun *const attempts[STEP_KIND_COUNT] = {STEP_KINDS(X)};
@@ -60,7 +63,7 @@ static ErrorCode bytes_take(Attempt *attempt, const InputPart *parts, int count,
     return OK;
 }
 
-static ErrorCode part_render(const Attempt *attempt, InputPart *part, Error *reterr)
+static ErrorCode part_render_text(const Attempt *attempt, InputPart *part, Error *reterr)
 {
     LookupContext context = attempt_context(attempt, attempt->result_before);
     Text          text;
@@ -71,8 +74,22 @@ static ErrorCode part_render(const Attempt *attempt, InputPart *part, Error *ret
         TRY(template_render_url(part->template, scope_lookup, &context, &text, reterr));
     else
         TRY(template_render(part->template, scope_lookup, &context, &text, reterr));
+    if (!arena_has_space(attempt->arena, SPARE_BYTES_MIN))
+        return fail(reterr, ERR_LIMIT, "the rendered values are larger than %zu bytes together",
+                    ATTEMPT_BYTES_MAX - SPARE_BYTES_MIN);
     part->text = text_string(&text);
     return OK;
+}
+
+/* A part that is too large takes nothing of the arena. */
+static ErrorCode part_render(const Attempt *attempt, InputPart *part, Error *reterr)
+{
+    ArenaMark mark = arena_mark(attempt->arena);
+    ErrorCode code = part_render_text(attempt, part, reterr);
+
+    if (code != OK)
+        arena_rewind(attempt->arena, mark);
+    return code;
 }
 
 ErrorCode attempt_render_parts(Attempt *attempt, InputPart *parts, int count, Error *reterr)

@@ -358,6 +358,34 @@ TEST(walk_takes_the_failure_of_a_child_as_a_refusal)
     }
 }
 
+/* Each time the arena of the attempt would be full at another place, if templates could fill it: there is always space for the error. */
+TEST(walk_fails_a_step_whose_templates_fill_the_memory_of_an_attempt)
+{
+    enum { MANY = 16, FEW = 3, SMALL = 43, X_SIZE = 1000000 };
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    char                     *x     = memset(arena_alloc(arena, X_SIZE + 1), 'x', X_SIZE);
+    Text                      steps;
+
+    text_init(&steps, arena, TEXT_MAX_BODY);
+    text_append(&steps, "'on_failure': 'fail', 'steps': [{'name': 'h', 'http': {'method': 'GET', 'url': "
+                        "'http://127.0.0.1/', 'headers': {");
+    for (int i = 0; i < MANY; i++)
+        text_print(&steps, "'M%d': '{{state.x}}{{state.x}}{{state.x}}{{state.x}}', ", i);
+    for (int i = 0; i < FEW; i++)
+        text_print(&steps, "'F%d': '{{state.x}}', ", i);
+    text_append(&steps, "'R': '{{state.rest}}', ");
+    for (int i = 0; i < SMALL; i++)
+        text_print(&steps, "'S%d': '{{state.a}}', ", i);
+    text_append(&steps, "'N': '{{state.none}}'}}}]");
+    for (int rest = 92000; rest < 105000; rest += 1040) {
+        scoped(engine_free) Engine *engine = engine_new(text_string(&steps));
+
+        engine_patch(engine, arena_print(arena, "{\"x\": \"%s\", \"rest\": \"%.*s\"}", x, rest, x));
+        assert_runs(engine, "h final: the rendered values are larger than 50331648 bytes together; "
+                            "reject: step h: the rendered values are larger than 50331648 bytes together");
+    }
+}
+
 /* ---- branches ---- */
 
 #define PARALLEL                                                                                                     \
