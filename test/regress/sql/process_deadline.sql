@@ -48,7 +48,8 @@ create view shown as
          (select string_agg(e.event || coalesce(' ' || nullif(e.details - 'deadline' - 'reason' - 'error', '{}')::text, ''), ', ' order by e.at, e.rank, e.place)
           from pawl.process_events(p.id) e where e.event not in ('SENT', 'RECEIVED')) as events,
          p.deadline_due is null as decided
-  from pawl.process p join pawl.command c on c.id = p.id;
+  from pawl.process p join pawl.command c on c.id = p.id
+  where starts_with(c.command_id::text, '018f0000'); -- the ends of random ids may be equal
 
 -- What is refused.
 select pawl.start('order', '{}', p_deadline => '0 s');
