@@ -148,12 +148,35 @@ begin
 end
 $$;
 
+-- The p_count-th row of a domain, from p_priority down, each priority from behind its position in p_after. Null: there are fewer.
+create or replace function pawl.claim_window (
+  p_domain_id integer, p_priority integer, p_after bigint[], p_count integer, out priority smallint, out pos bigint)
+  language plpgsql
+as $$
+#variable_conflict use_column
+begin
+  select r.priority, r.pos into priority, pos
+  from generate_series(p_priority, 0, -1) p (priority)
+  cross join lateral (
+    select r.priority, r.pos
+    from pawl.ready r
+    where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_after[p.priority + 1]
+    order by r.pos
+    limit p_count
+  ) r
+  offset p_count - 1 limit 1;
+end
+$$;
+
 -- Finds and locks the rows that pawl.claim leases. Parks commands whose order keys other commands have. lost: those whose last attempt was lost.
 -- has_last: some are in their last attempt.
 -- One statement reads all priorities: a claim of one command would spend most of its time on starting a statement for each.
+-- p_read: read at most so many rows, of any type; null: all. They are read in growing windows, whose end is found first, so that a claim that finds
+-- its types at once reads few. end_priority, end_pos: where it stopped when it found none in them: nothing that was queued of higher priorities,
+-- or of this one up to there, may be leased. Null: it has found some, or read to the end of the queue.
 create or replace function pawl.claim_find (
-  p_domain_id integer, p_limit integer, p_after bigint[], p_types text[], p_begin integer, p_lost integer,
-  out tids tid[], out lost bigint[], out has_last boolean)
+  p_domain_id integer, p_limit integer, p_after bigint[], p_types text[], p_begin integer, p_lost integer, p_read integer,
+  out tids tid[], out lost bigint[], out has_last boolean, out end_priority smallint, out end_pos bigint)
   language plpgsql
 as $$
 #variable_conflict use_column
@@ -165,6 +188,10 @@ declare
   v_after bigint[] := p_after;
   v_priority integer := 9; -- the highest that is left to read
   v_pos bigint;
+  v_unread integer := p_read;
+  v_window integer := 32; -- so many rows are read at a time
+  v_end_priority integer; -- the last row of the window; null: the window has no end
+  v_end_pos bigint;
   v_tids tid[];
   v_ids bigint[];
   v_keys text[];
@@ -183,17 +210,25 @@ begin
   lost := '{}';
   has_last := false;
   loop
+    if v_unread is not null then
+      v_window := least(greatest(v_window, v_chunk), v_unread);
+      select e.priority, e.pos into v_end_priority, v_end_pos
+      from pawl.claim_window(p_domain_id, v_priority, v_after, v_window) e;
+      v_unread := v_unread - v_window;
+      v_window := 4 * v_window;
+    end if;
     select array_agg(f.tid), array_agg(f.id), array_agg(f.order_key), count(*), count(f.order_key), bool_and(not f.extras),
            bool_or(f.is_careful)
     into v_tids, v_ids, v_keys, v_found, v_ordered, v_is_small, v_is_careful
     from (
       -- A lower priority is read only when the higher ones have fewer rows than wanted: the outer limit ends the loop over priorities.
       select r.tid, r.id, r.order_key, r.extras, r.is_careful
-      from generate_series(v_priority, 0, -1) p (priority)
+      from generate_series(v_priority, coalesce(v_end_priority, 0), -1) p (priority)
       cross join lateral (
         select r.ctid as tid, r.id, r.order_key, r.extras, r.attempt > 0 or r.max_attempts = 1 as is_careful
         from pawl.ready r
         where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > v_after[p.priority + 1]
+          and r.pos <= case when p.priority = v_end_priority then v_end_pos else 9223372036854775807 end
           and (p_types is null or exists (
             select from pawl.command c where c.id = r.id and c.type = any (p_types)))
         order by r.pos
@@ -202,7 +237,7 @@ begin
       ) r
       limit v_chunk
     ) f;
-    exit when v_found = 0;
+    exit when v_found = 0 and v_end_priority is null;
     if v_ordered > 0 or v_is_careful or v_found > v_left then
       v_read := v_read + v_ordered;
       select r.priority, r.pos into v_priority, v_pos from pawl.ready r where r.ctid = v_tids[v_found];
@@ -231,7 +266,19 @@ begin
       tids := tids || v_tids;
     end if;
     -- Only commands that were not admitted or were passed over leave it with fewer than it asked for.
-    exit when v_left = 0 or v_is_cut or v_read >= c_read_max or (v_ordered = 0 and not v_is_careful) or v_found < v_chunk;
+    exit when v_left = 0 or v_is_cut or v_read >= c_read_max;
+    if v_found < v_chunk or (v_ordered = 0 and not v_is_careful) then
+      exit when v_end_priority is null;
+      v_priority := v_end_priority;
+      v_after[v_priority + 1] := v_end_pos;
+    end if;
+    if v_unread = 0 then
+      if cardinality(tids) = 0 then
+        end_priority := v_priority;
+        end_pos := v_after[v_priority + 1];
+      end if;
+      exit;
+    end if;
     v_chunk := case when v_tids is null then greatest(v_left, least(v_chunk * 2, 5000)) else v_left end;
   end loop;
 end
@@ -246,9 +293,11 @@ $$;
 -- p_unflushed: commit without waiting for the flush, because the caller's transaction does nothing else. A crash of the server may undo the claim; then
 -- the row that the token names is gone, and the command is claimed again as if it had not been. A last attempt is flushed, because it must not be had twice.
 -- progress: the last report of the attempts before; null: there is none.
+-- p_read: of a claim of some types, read at most so many commands; null: all. When none of them may be leased and more are queued, the only row has a null
+-- id, and the priority and position at which a next claim has to go on, with those of p_after for the others.
 create or replace function pawl.claim (
   p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text, p_workers text[] default null,
-  p_begin integer default null, p_lost integer default 0, p_unflushed boolean default false)
+  p_begin integer default null, p_lost integer default 0, p_unflushed boolean default false, p_read integer default null)
   returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
                  max_attempts smallint, priority smallint, pos bigint, progress jsonb, lost boolean)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -274,8 +323,15 @@ begin
   if p_begin < 0 or p_lost < 0 then
     raise exception 'begin and lost must be from 0 on' using errcode = 'QU001';
   end if;
-  select f.tids, f.lost, f.has_last into v_tids, v_lost, v_has_last
-  from pawl.claim_find(p_domain_id, p_limit, p_after, p_types, p_begin, p_lost) f;
+  if p_read < 1 then
+    raise exception 'read must be from 1 on' using errcode = 'QU001';
+  end if;
+  select f.tids, f.lost, f.has_last, f.end_priority, f.end_pos into v_tids, v_lost, v_has_last, priority, pos
+  from pawl.claim_find(p_domain_id, p_limit, p_after, p_types, p_begin, p_lost, case when p_types is not null then p_read end) f;
+  if pos is not null then
+    return next;
+    return;
+  end if;
   if cardinality(v_tids) = 0 then
     -- A cursor beyond the last position that was given out is from before a restore or failover: nothing would be found at it until
     -- the sequence has caught up.
@@ -283,7 +339,7 @@ begin
       return;
     end if;
     select f.tids, f.lost, f.has_last into v_tids, v_lost, v_has_last
-    from pawl.claim_find(p_domain_id, p_limit, array_fill(0::bigint, array[10]), p_types, p_begin, p_lost) f;
+    from pawl.claim_find(p_domain_id, p_limit, array_fill(0::bigint, array[10]), p_types, p_begin, p_lost, null) f;
   end if;
   if p_unflushed and not v_has_last then
     perform set_config('synchronous_commit', 'off', true);
@@ -492,8 +548,9 @@ $$;
 -- What a claimer needs to move its low watermark: see bus/claim.h. Numbers up to `allocated` were allocated by transactions older
 -- than `running`; once `oldest` has reached it they are all decided (base/allocation.sql). firsts: the first row that is there, of each priority,
 -- behind the watermark; rows that an open claim has locked still count, so they are found again when its transaction aborts.
+-- p_read: of some types, read at most so many rows, as pawl.claim does; null: all. The first of a priority is not before the end of what was read of it.
 create or replace function pawl.decided_position (
-  p_domain_id integer, p_floors bigint[], p_types text[],
+  p_domain_id integer, p_floors bigint[], p_types text[], p_read integer default null,
   out allocated bigint, out running bigint, out oldest bigint, out firsts bigint[])
   language plpgsql volatile security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -506,6 +563,35 @@ begin
   allocated := pawl.allocated();
   running := pawl.allocation_bound();
   oldest := pawl.allocation_oldest('pawl.command_allocation', running);
+  if p_types is not null and p_read is not null then
+    with read as materialized (
+      select r.priority, r.pos, row_number() over () = p_read as is_end,
+             exists (select from pawl.command c where c.id = r.id and c.type = any (p_types)) as is_found
+      from (
+        select r.priority, r.pos, r.id
+        from generate_series(9, 0, -1) p (priority)
+        cross join lateral (
+          select r.priority, r.pos, r.id
+          from pawl.ready r
+          where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_floors[p.priority + 1]
+          order by r.pos
+          limit p_read
+        ) r
+        limit p_read
+      ) r
+    ), found as materialized (
+      select r.priority, min(case when r.is_found then r.pos else r.pos + 1 end) filter (where r.is_found or r.is_end) as pos,
+             bool_or(r.is_end) as has_end
+      from read r
+      group by r.priority
+    )
+    select array(select case when p.priority < (select f.priority from found f where f.has_end) then p_floors[p.priority + 1]
+                             else (select f.pos from found f where f.priority = p.priority) end
+                 from generate_series(0, 9) p (priority)
+                 order by p.priority)
+    into firsts;
+    return;
+  end if;
   select array(select (select r.pos
                        from pawl.ready r
                        where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_floors[p.priority + 1]
@@ -522,7 +608,8 @@ $$;
 -- Which of these claimers of domains have something to claim? One statement for all, so that claims that wait cost no transaction each.
 -- p_types: null, or the claimer's types joined by line feeds. p_floors: ten watermarks for each claimer. ready: positions in the arrays. The
 -- other three are as in pawl.decided_position; of a claimer that is not in `ready`, nothing is there behind its watermarks.
--- Nothing is read for a watermark that has reached `allocated`. A watermark beyond it is from before a restore or failover.
+-- A claimer of some types before which many commands of others are queued counts as ready: its claims read on from there, in parts, while a poll for
+-- all has to end soon. Nothing is read for a watermark that has reached `allocated`. A watermark beyond it is from before a restore or failover.
 create or replace function pawl.claimers_ready (
   p_domains text[], p_types text[], p_floors bigint[],
   out allocated bigint, out running bigint, out oldest bigint, out ready integer[])
@@ -531,6 +618,7 @@ create or replace function pawl.claimers_ready (
 as $$
 declare
   v_count integer := cardinality(p_domains);
+  v_read integer := least(10000, greatest(100, 500000 / greatest(v_count, 1))); -- for each claimer
 begin
   perform pawl.array_check('domains', p_domains, v_count, 'QU001'), pawl.array_check('types', p_types, v_count, 'QU001'),
           pawl.array_check('floors', p_floors, 10 * v_count, 'QU001');
@@ -544,17 +632,22 @@ begin
       select d.id, string_to_array(w.types, E'\n') as types
       from pawl.domain_name d where d.name = w.domain order by d.id limit 1) d
     where exists (
-      select from generate_series(0, 9) p (priority)
-      cross join lateral (select p_floors[10 * (w.ord - 1) + p.priority + 1] as floor) f
-      cross join lateral (
-        select from pawl.ready r
-        where r.domain_id = d.id and r.priority = p.priority
-          and r.pos > case when f.floor > claimers_ready.allocated then 0 else f.floor end
-          and (d.types is null or exists (
-            select from pawl.command c where c.id = r.id and c.type = any (d.types)))
-        order by r.pos
-        limit 1) r
-      where f.floor <> claimers_ready.allocated)
+      select
+      from (
+        select r.id, row_number() over () as number
+        from generate_series(0, 9) p (priority)
+        cross join lateral (select p_floors[10 * (w.ord - 1) + p.priority + 1] as floor) f
+        cross join lateral (
+          select r.id
+          from pawl.ready r
+          where r.domain_id = d.id and r.priority = p.priority
+            and r.pos > case when f.floor > claimers_ready.allocated then 0 else f.floor end
+          order by r.pos
+          limit v_read) r
+        where f.floor <> claimers_ready.allocated
+        limit v_read) r
+      where d.types is null or r.number = v_read
+         or exists (select from pawl.command c where c.id = r.id and c.type = any (d.types)))
     order by w.ord);
 end
 $$;

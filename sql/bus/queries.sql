@@ -33,11 +33,12 @@ select nullif(left(current_setting('pawl.wake', true), 4000), '') as wake from p
 -- name: claim
 -- Lease up to $2 commands of domain number $1 for $3 ms, each priority behind its position in $4.
 -- $1 domain, $2 limit, $3 lease, $4 positions, $5 types or null, $6 worker, $7 workers of each or null, $8 how many can be
--- begun at once, $9 how many lost ones the worker has, null when one must be alone, $10 commit without waiting for the flush
+-- begun at once, $9 how many lost ones the worker has, null when one must be alone, $10 commit without waiting for the flush,
+-- $11 how many to read of which none is of the types; then the only row has a null id
 select c.id, c.token, c.command_id, c.type, c.payload, c.attempt::integer as attempt,
        c.max_attempts::integer as max_attempts, c.priority::integer as priority, c.pos, c.progress, c.lost
 from pawl.claim($1::integer, $2::integer, $3::integer, $4::bigint[], $5::text[], $6::text, $7::text[], $8::integer, $9::integer,
-                p_unflushed => $10::boolean) c
+                p_unflushed => $10::boolean, p_read => $11::integer) c
 
 -- name: claim_isolate
 -- Move commands whose payload cannot be delivered to the troubleshooting queue; one bigint: how many.
@@ -184,9 +185,9 @@ from pawl.dead_letter_settle(array[$1], array[$2], array[$3], array[$4], array[$
 
 -- name: decided_position
 -- What is known about the head of the queue; one row per priority, the same three numbers in each. first: null when
--- empty. $1 domain number, $2 low watermarks, $3 types or null
+-- empty. $1 domain number, $2 low watermarks, $3 types or null, $4 how many to read for types
 select h.allocated, h.running, h.oldest, coalesce(f.pos, h.allocated + 1) as first
-from pawl.decided_position($1::integer, $2::bigint[], $3::text[]) h,
+from pawl.decided_position($1::integer, $2::bigint[], $3::text[], $4::integer) h,
      unnest(h.firsts) with ordinality f (pos, priority)
 order by f.priority
 

@@ -129,6 +129,12 @@ static const int64_t *claimer_positions(const Claimer *claimer, ClaimFrom from)
     return beginning;
 }
 
+/* A claim of all types finds what it reads. */
+static DbArg claimer_read_max(const Claimer *claimer)
+{
+    return claimer->type_count ? db_i32(CLAIM_READ_MAX) : db_null();
+}
+
 /* Not keyed: leases of a lost response belong to no worker until they expire. */
 static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFrom from, const ClaimTerms *terms,
                             ClaimedCommand **ret_list, int *ret_count, Error *reterr)
@@ -140,8 +146,13 @@ static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFro
                              claimer->workers ? db_texts(options->arena, claimer->workers, terms->limit) : db_null(),
                              db_i32(terms->limit - terms->ahead),
                              terms->lost == CLAIM_LOST_ALONE ? db_null() : db_i32(terms->lost),
-                             db_bool(!terms->is_flushed)),
+                             db_bool(!terms->is_flushed), claimer_read_max(claimer)),
                      &claimed_shape, ret_list, ret_count, reterr));
+    if (*ret_count == 1 && (*ret_list)->id == 0) {
+        claim_cursor_stopped(&claimer->cursor, from, (*ret_list)->priority, (*ret_list)->pos);
+        *ret_count = 0;
+        return OK;
+    }
     claim_cursor_took(&claimer->cursor, *ret_list, *ret_count);
     metric_add(&bus_metrics.claimed, *ret_count);
     return OK;
@@ -189,7 +200,7 @@ static ErrorCode claimer_prove(Claimer *claimer, const TxOptions *options, Error
     TRY(db_call_many(claimer->pool, &reading, sql_bus_decided_position,
                      DB_ARGS(db_i32(claimer->domain_id),
                              db_i64s(options->arena, claimer->cursor.watermark, PRIORITY_COUNT),
-                             claimer_types(claimer, options->arena)),
+                             claimer_types(claimer, options->arena), claimer_read_max(claimer)),
                      &decided_position_shape, &any, &count, reterr));
     if (count != PRIORITY_COUNT)
         return fail(reterr, ERR_INTERNAL, "decided_position returned %d rows", count);
@@ -211,32 +222,57 @@ static ErrorCode claim_below(Claimer *claimer, const TxOptions *options, ClaimFr
     if (claim_cursor_is_behind(&claimer->cursor))
         TRY(claimer_prove(claimer, options, reterr));
     TRY(claim_from(claimer, options, from, terms, ret_list, ret_count, reterr));
-    claim_cursor_measured(&claimer->cursor, clock_mono(), mono_us_between(start, clock_mono()));
+    if (!claimer->cursor.scan.is_open)
+        claim_cursor_measured(&claimer->cursor, clock_mono(), mono_us_between(start, clock_mono()));
     return OK;
 }
 
 /* A claimer of some types reads the commands of all others. If that took long and found nothing, prove that it need not be
  * done again: the first proof is a promise, the second one keeps it, unless an old transaction runs. */
-static ErrorCode claimer_skip_others(Claimer *claimer, const TxOptions *options, Mono start, Error *reterr)
+static ErrorCode claimer_skip_others(Claimer *claimer, const TxOptions *options, Mono start, int64_t before_us,
+                                     Error *reterr)
 {
-    if (claimer->type_count == 0 || mono_us_between(start, clock_mono()) <= CLAIM_CHEAP_US)
+    if (claimer->type_count == 0 || before_us + mono_us_between(start, clock_mono()) <= CLAIM_CHEAP_US)
         return OK;
     TRY(claimer_prove(claimer, options, reterr));
     TRY(claimer_prove(claimer, options, reterr));
-    claim_cursor_measured(&claimer->cursor, clock_mono(), mono_us_between(start, clock_mono()));
+    claim_cursor_measured(&claimer->cursor, clock_mono(), before_us + mono_us_between(start, clock_mono()));
+    return OK;
+}
+
+/* The same for a part of a scan, which the next part need not wait for: it goes on from the position in any case. */
+static ErrorCode claimer_skip_part(Claimer *claimer, const TxOptions *options, Mono start, Error *reterr)
+{
+    if (!claim_cursor_is_below(&claimer->cursor))
+        TRY(claimer_prove(claimer, options, reterr));
+    if (claim_cursor_is_behind(&claimer->cursor) && !claim_cursor_is_below(&claimer->cursor))
+        TRY(claimer_prove(claimer, options, reterr));
+    claimer->cursor.scan.took_us += mono_us_between(start, clock_mono());
     return OK;
 }
 
 ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, const ClaimTerms *terms,
                         ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
+    bool more = true;
+
+    while (more)
+        TRY(claimer_claim_part(claimer, deadline, arena, terms, ret_list, ret_count, &more, reterr));
+    return OK;
+}
+
+ErrorCode claimer_claim_part(Claimer *claimer, Deadline deadline, Arena *arena, const ClaimTerms *terms,
+                             ClaimedCommand **ret_list, int *ret_count, bool *ret_more, Error *reterr)
+{
     TxOptions options = {.name = "claim", .deadline = deadline, .arena = arena, .prepare = true};
+    ClaimScan scan    = claimer->cursor.scan; /* that this claim goes on with */
     Mono      start;
     ClaimFrom from;
     bool      rested;
 
     *ret_list  = NULL;
     *ret_count = 0;
+    *ret_more  = false;
     TRY(claimer_find_domain(claimer, deadline, arena, reterr));
     if (!claimer->domain_id)
         return OK;
@@ -245,12 +281,18 @@ ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, const
     from   = claim_cursor_from(&claimer->cursor, start);
     if (from == CLAIM_FROM_CURSOR) {
         TRY(claim_from(claimer, &options, from, terms, ret_list, ret_count, reterr));
-        if (*ret_count == 0 && claim_cursor_may_start_lower(&claimer->cursor, clock_mono()))
+        if (*ret_count == 0 && scan.from == CLAIM_FROM_CURSOR && !claimer->cursor.scan.is_open &&
+            claim_cursor_may_start_lower(&claimer->cursor, clock_mono()))
             from = CLAIM_FROM_WATERMARK;
     }
     if (from != CLAIM_FROM_CURSOR)
         TRY(claim_below(claimer, &options, from, terms, ret_list, ret_count, reterr));
-    return *ret_count == 0 && rested ? claimer_skip_others(claimer, &options, start, reterr) : OK;
+    if (*ret_count > 0)
+        return OK;
+    *ret_more = claimer->cursor.scan.is_open;
+    if (*ret_more)
+        return claimer_skip_part(claimer, &options, start, reterr);
+    return rested ? claimer_skip_others(claimer, &options, start, scan.took_us, reterr) : OK;
 }
 
 /* ---- what waits ---- */

@@ -20,8 +20,9 @@
  * below the position that take more than CLAIM_CHEAP_US use at most 1/CLAIM_LOW_SHARE of the time, and come at the latest after
  * CLAIM_PAUSE_MS.
  *
- * A claimer of some types scans the commands of the others. It proves that those it scanned are none of its own, and begins behind
- * them from then on.
+ * A claimer of some types scans the commands of the others, in parts: a statement reads at most CLAIM_READ_MAX of them, and the next
+ * one goes on from where it stopped. Until such a scan has ended, no other one begins. After each part the claimer proves that what it
+ * read is none of its own, and begins behind that from then on. A scan from the first row proves nothing below the watermark.
  *
  * A claim is committed without waiting for the flush, unless it has a command in its last attempt. A crash of the server within the next moments may undo it:
  * its token names no lease then, so its worker changes nothing, and the command is claimed again, by the next claim from the first row at the latest. Its settle
@@ -48,6 +49,7 @@
 #define CLAIM_PAUSE_MS  5000
 #define CLAIM_CHEAP_US  5000
 #define CLAIM_MAX       10000
+#define CLAIM_READ_MAX  5000
 #define CLAIM_TYPES_MAX 100
 #define PRIORITY_COUNT  10
 
@@ -92,6 +94,9 @@ typedef struct {
  * may be leased to no worker; they are queued again when the lease expires. */
 must_check ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, const ClaimTerms *terms,
                                    ClaimedCommand **ret_list, int *ret_count, Error *reterr);
+/* The same, but reads at most CLAIM_READ_MAX commands of other types. *ret_more: it found none, and has not read all: call it again. */
+must_check ErrorCode claimer_claim_part(Claimer *claimer, Deadline deadline, Arena *arena, const ClaimTerms *terms,
+                                        ClaimedCommand **ret_list, int *ret_count, bool *ret_more, Error *reterr);
 /* Which of these may claim something? One statement for all, at most CLAIMERS_MAX. Cursors are moved by proof, so what is not ready costs
  * less the next time. No thread claims with them meanwhile. */
 #define CLAIMERS_MAX 1000
@@ -138,14 +143,22 @@ typedef struct {
     int64_t firsts[PRIORITY_COUNT]; /* the first row behind the watermark; allocated + 1: none */
 } DecidedPosition;
 
+/* A scan that was stopped before the end of the queue; the next claim from the position goes on with it. */
 typedef struct {
-    int64_t position[PRIORITY_COUNT];
+    bool      is_open;
+    ClaimFrom from;    /* where it began */
+    int64_t   took_us; /* by now */
+} ClaimScan;
+
+typedef struct {
+    int64_t position[PRIORITY_COUNT]; /* may be below the watermark during a scan */
     int64_t watermark[PRIORITY_COUNT];
     /* The promise under way: all numbers up to allocated are decided once the oldest transaction is `running` or later. */
-    int64_t allocated, running; /* running 0: none */
-    int64_t decided;            /* all numbers up to this one are */
-    Mono    low_at, full_at;    /* the next planned scans */
-    Mono    pause_until;        /* no scan from below the position before this */
+    int64_t   allocated, running; /* running 0: none */
+    int64_t   decided;            /* all numbers up to this one are */
+    Mono      low_at, full_at;    /* the next planned scans */
+    Mono      pause_until;        /* no scan from below the position before this */
+    ClaimScan scan;
 } ClaimCursor;
 
 /* Where the next claim should begin; anything but CLAIM_FROM_CURSOR is recorded as made now. */
@@ -158,10 +171,14 @@ void claim_cursor_searched(ClaimCursor *cursor, Mono now, ClaimFrom from, const 
 bool claim_cursor_may_start_lower(const ClaimCursor *cursor, Mono now);
 /* A scan from below the position ended now and took took_us. */
 void claim_cursor_measured(ClaimCursor *cursor, Mono now, int64_t took_us);
-/* A claim took these. */
+/* A claim from there took nothing, and was stopped at this position. The next one reads on, also what is below the old position. */
+void claim_cursor_stopped(ClaimCursor *cursor, ClaimFrom from, int priority, int64_t pos);
+/* A claim took these, or nothing and was not stopped. */
 void claim_cursor_took(ClaimCursor *cursor, const ClaimedCommand *list, int count);
 /* Is there anything left to prove? */
 bool claim_cursor_is_behind(const ClaimCursor *cursor);
+/* Does its scan read what is known to be empty, to be sure? */
+bool claim_cursor_is_below(const ClaimCursor *cursor);
 /* Move the floors as far as this proves. */
 void claim_cursor_prove(ClaimCursor *cursor, const DecidedPosition *decided_position);
 

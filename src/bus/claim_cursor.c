@@ -15,7 +15,7 @@ bool claim_cursor_may_start_lower(const ClaimCursor *cursor, Mono now)
 
 ClaimFrom claim_cursor_from(ClaimCursor *cursor, Mono now)
 {
-    if (mono_before(now, cursor->pause_until))
+    if (cursor->scan.is_open || mono_before(now, cursor->pause_until))
         return CLAIM_FROM_CURSOR;
     if (!mono_before(now, cursor->full_at)) {
         cursor->full_at = mono_plus_ms(now, CLAIM_FULL_MS);
@@ -39,8 +39,10 @@ void claim_cursor_searched(ClaimCursor *cursor, Mono now, ClaimFrom from, const 
 {
     if (from == CLAIM_FROM_START)
         cursor->full_at = mono_plus_ms(now, CLAIM_FULL_MS);
-    if (from != CLAIM_FROM_CURSOR) /* else what is between the watermark and the position was not read */
-        claim_cursor_prove(cursor, decided_position);
+    if (from == CLAIM_FROM_CURSOR)
+        return; /* what is between the watermark and the position was not read */
+    cursor->scan = (ClaimScan){0};
+    claim_cursor_prove(cursor, decided_position);
 }
 
 void claim_cursor_measured(ClaimCursor *cursor, Mono now, int64_t took_us)
@@ -76,10 +78,24 @@ static bool decided_is_behind(const ClaimCursor *cursor, const DecidedPosition *
     return decided_position->allocated < cursor->decided || decided_position->running < cursor->running;
 }
 
+void claim_cursor_stopped(ClaimCursor *cursor, ClaimFrom from, int priority, int64_t pos)
+{
+    if (!cursor->scan.is_open)
+        cursor->scan = (ClaimScan){.is_open = true, .from = from};
+    cursor->position[priority] = pos;
+    for (int i = 0; i < priority && from != CLAIM_FROM_CURSOR; i++) /* higher priorities come first */
+        cursor->position[i] = from == CLAIM_FROM_WATERMARK ? cursor->watermark[i] : 0;
+}
+
 void claim_cursor_took(ClaimCursor *cursor, const ClaimedCommand *list, int count)
 {
+    bool was_open = cursor->scan.is_open;
+
+    cursor->scan = (ClaimScan){0};
     if (list_is_below(cursor, list, count))
         memory_forget(cursor);
+    for (int i = 0; i < PRIORITY_COUNT && was_open; i++) /* one from the first row may have ended below */
+        cursor->position[i] = larger(cursor->position[i], cursor->watermark[i]);
     for (int i = 0; i < count; i++)
         cursor->position[list[i].priority] = larger(cursor->position[list[i].priority], list[i].pos);
 }
@@ -88,6 +104,14 @@ bool claim_cursor_is_behind(const ClaimCursor *cursor)
 {
     for (int i = 0; i < PRIORITY_COUNT; i++)
         if (cursor->watermark[i] < cursor->position[i])
+            return true;
+    return false;
+}
+
+bool claim_cursor_is_below(const ClaimCursor *cursor)
+{
+    for (int i = 0; i < PRIORITY_COUNT; i++)
+        if (cursor->position[i] < cursor->watermark[i])
             return true;
     return false;
 }

@@ -73,6 +73,36 @@ TEST(claim_cursor_search_proves_what_it_has_read)
     assert_int_equal(CLAIM_FROM_CURSOR, claim_cursor_search_from(&cursor, later));
 }
 
+/* A scan from below the position that was stopped reads on from there, and lower priorities from where it began. No other one begins meanwhile. */
+TEST(claim_cursor_goes_on_where_a_scan_was_stopped)
+{
+    ClaimCursor     cursor = {0};
+    Mono            now = {NS_PER_S}, later = mono_plus_ms(now, 2 * CLAIM_FULL_MS);
+    DecidedPosition decided_position = seen(50, 100, 100, 0);
+
+    claim_cursor_prove(&cursor, &(DecidedPosition){.allocated = 20, .running = 90, .oldest = 80});
+    claim_cursor_prove(&cursor, &decided_position); /* the watermark is 20 */
+    claim_cursor_took(&cursor, (ClaimedCommand[]){at(40)}, 1);
+    assert_int_equal(CLAIM_FROM_START, claim_cursor_from(&cursor, now));
+    assert_int_equal(CLAIM_FROM_WATERMARK, claim_cursor_from(&cursor, now));
+    claim_cursor_stopped(&cursor, CLAIM_FROM_WATERMARK, PRIORITY, 30);
+    assert_int_equal(cursor.position[PRIORITY], 30);
+    assert_int_equal(cursor.position[0], 20);
+    assert_false(claim_cursor_is_below(&cursor));
+    assert_int_equal(CLAIM_FROM_CURSOR, claim_cursor_from(&cursor, later));
+    claim_cursor_stopped(&cursor, CLAIM_FROM_CURSOR, 0, 45);
+    assert_int_equal(cursor.position[PRIORITY], 30);
+    assert_int_equal(cursor.scan.from, CLAIM_FROM_WATERMARK);
+    claim_cursor_took(&cursor, NULL, 0);
+    assert_int_equal(CLAIM_FROM_START, claim_cursor_from(&cursor, later));
+    claim_cursor_stopped(&cursor, CLAIM_FROM_START, PRIORITY, 10);
+    assert_int_equal(cursor.position[0], 0);
+    assert_true(claim_cursor_is_below(&cursor));
+    claim_cursor_took(&cursor, NULL, 0);
+    assert_false(claim_cursor_is_below(&cursor));
+    assert_int_equal(cursor.position[0], 20);
+}
+
 TEST(claim_cursor_floor_waits_for_a_late_smaller_number)
 {
     ClaimCursor cursor = {0};

@@ -53,14 +53,14 @@ TEST(claim_takes_only_the_types_asked_for)
 /* Notes where each claim began, and takes longer than is cheap. */
 #define CLAIM_NOTED                                                                                                    \
     "create table public.began (n serial, after bigint);"                                                              \
-    "alter function pawl.claim(integer, integer, integer, bigint[], text[], text, text[], integer, integer, boolean) " \
-    "rename to claim_itself;"                                                                                          \
+    "alter function pawl.claim(integer, integer, integer, bigint[], text[], text, text[], integer, integer, boolean, " \
+    "integer) rename to claim_itself;"                                                                                 \
     "create function pawl.claim(integer, integer, integer, a bigint[], text[], text, text[], integer, integer, "       \
-    "p_unflushed boolean) "                                                                                            \
+    "p_unflushed boolean, p_read integer) "                                                                            \
     "returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint, "            \
     "max_attempts smallint, priority smallint, pos bigint, progress jsonb, lost boolean) language plpgsql as $$ "      \
     "begin insert into public.began (after) values (a[5]); perform pg_sleep(0.02); "                                   \
-    "return query select * from pawl.claim_itself($1, $2, $3, $4, $5, $6, $7, $8, $9, $10); end $$"
+    "return query select * from pawl.claim_itself($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11); end $$"
 
 TEST(claim_of_some_types_does_not_walk_over_the_others_again)
 {
@@ -87,6 +87,58 @@ TEST(claim_of_some_types_does_not_walk_over_the_others_again)
     assert_int_equal(bus_claim(bus, claimer, 3, 30000, &claimed), 1);
     assert_string_equal(claimed[0].command_id, mine.id);
     assert_int_equal(bus_count(bus, "ready"), 50);
+}
+
+static void others_send(Bus *bus, int count)
+{
+    database_exec(bus->db, arena_print(bus->arena,
+                                       "select count(*) from (select pawl.send('mail', "
+                                       "array_fill('t'::text, array[1000]), array_fill('1'::jsonb, array[1000])) "
+                                       "from generate_series(1, %d)) s",
+                                       count / 1000));
+}
+
+/* Returns how many parts a claim had, with what the last one found. */
+static int claim_parts(Bus *bus, Claimer *claimer, ClaimedCommand **ret_list, int *ret_count)
+{
+    bool  more  = true;
+    int   parts = 0;
+    Error error = {0};
+
+    for (; more; parts++)
+        assert_ok(claimer_claim_part(claimer, soon(), bus->arena, &(ClaimTerms){.limit = 2, .lease_ms = 30000},
+                                     ret_list, ret_count, &more, &error));
+    return parts;
+}
+
+TEST(claim_of_some_types_reads_the_commands_of_others_in_parts)
+{
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", (const char *[]){"mine", NULL}, "w1");
+    scoped(claimer_free) Claimer *none    = claimer_new(bus->pool, "mail", (const char *[]){"none", NULL}, "w2");
+    ClaimedCommand               *claimed = NULL;
+    int                           count   = 0;
+    bool                          more    = false;
+    Error                         error   = {0};
+
+    others_send(bus, CLAIM_READ_MAX * 5 / 2);
+    database_exec(bus->db, "select pawl.send('mail', 'mine', p_priority => 0); select pawl.send('mail', 'mine')");
+    assert_int_equal(claim_parts(bus, none, &claimed, &count), 3);
+    assert_int_equal(count, 0);
+    assert_int_equal(claim_parts(bus, claimer, &claimed, &count), 3);
+    assert_int_equal(count, 2);
+    assert_int_equal(claimed[0].priority, 4);
+    assert_int_equal(claimed[1].priority, 0);
+    /* What comes with a higher priority during a scan is found by its next part. */
+    others_send(bus, CLAIM_READ_MAX * 2);
+    assert_ok(claimer_claim_part(claimer, soon(), bus->arena, &(ClaimTerms){.limit = 2, .lease_ms = 30000}, &claimed,
+                                 &count, &more, &error));
+    assert_true(more);
+    assert_int_equal(count, 0);
+    database_exec(bus->db, "select pawl.send('mail', 'mine', p_priority => 9)");
+    assert_int_equal(claim_parts(bus, claimer, &claimed, &count), 1);
+    assert_int_equal(count, 1);
+    assert_int_equal(claimed[0].priority, 9);
 }
 
 TEST(claim_refuses_a_domain_that_cannot_exist)
