@@ -103,6 +103,7 @@ typedef struct {
     Arena          *arena;
     ClaimedCommand *list;
     int             count;
+    bool            more; /* it found nothing, and has not read all */
     ErrorCode       code;
     Error           error;
 } Served;
@@ -156,11 +157,13 @@ static void group_claim(Claims *claims, ClaimGroup *group, Served *served)
     assert(first);
     served->arena = arena_new(ARENA_BYTES_DEFAULT);
     claimer_serve(group->claimer, first->worker, served_workers(served));
-    served->code = claimer_claim(group->claimer, deadline_in_ms(CALL_MS), served->arena,
-                                 &(ClaimTerms){.limit = served->limit, .lease_ms = first->lease_ms}, &served->list,
-                                 &served->count, &served->error);
-    if (served->code != OK)
+    served->code = claimer_claim_part(group->claimer, deadline_in_ms(CALL_MS), served->arena,
+                                      &(ClaimTerms){.limit = served->limit, .lease_ms = first->lease_ms}, &served->list,
+                                      &served->count, &served->more, &served->error);
+    if (served->code != OK) {
         served->count = 0;
+        served->more  = false;
+    }
     if (served->count > 0 && first->on_found) {
         served->code = first->on_found(first, served->arena, served->list, &served->count, &served->error);
         if (served->code != OK)
@@ -203,15 +206,15 @@ static void served_divide(Served *served)
     }
 }
 
-/* Under the mutex: a claim found nothing, or failed. That is so for every waiter that was there when it began: up to `last`. One that found less than
- * was wanted may have been cut by the bytes of payloads: the next one will say. */
-static void group_tried(Claims *claims, ClaimGroup *group, int64_t last, const Served *served)
+/* Under the mutex: a claim has read all and found nothing, or failed. That is so for every waiter that was there when it began to read. One that found
+ * less than was wanted may have been cut by the bytes of payloads: the next one will say. */
+static void group_tried(Claims *claims, ClaimGroup *group, const Served *served)
 {
     ClaimWait *wait;
 
     group->error      = served->error;
     group->error.code = served->code;
-    for (wait = TAILQ_FIRST(&group->waits); wait && wait->number <= last; wait = TAILQ_NEXT(wait, link)) {
+    for (wait = TAILQ_FIRST(&group->waits); wait && wait->number <= group->scan_last; wait = TAILQ_NEXT(wait, link)) {
         wait->tried = true;
         wait_expires(claims, wait);
     }
@@ -248,22 +251,24 @@ static void group_serve(Claims *claims, ClaimGroup *group)
 {
     WaitList done   = TAILQ_HEAD_INITIALIZER(done);
     Served   served = {.code = OK};
-    int64_t  last   = claims->number_last;
 
     claim_group_move(claims, group, GROUP_BUSY);
     group->notified = false;
+    if (!group->is_scanning)
+        group->scan_last = claims->number_last;
     served_choose(group, &served);
     cond_signal(&claims->changed); /* another thread keeps the time meanwhile */
     mutex_unlock(&claims->mutex);
     group_claim(claims, group, &served);
     served_divide(&served);
     mutex_lock(&claims->mutex);
-    if (served.count == 0)
-        group_tried(claims, group, last, &served);
+    group->is_scanning = served.more;
+    if (served.count == 0 && !served.more)
+        group_tried(claims, group, &served);
     served_end(claims, &served, &done);
     if (claims->stopping)
         claims->expire_at = clock_mono();
-    claim_group_go_on(claims, group, served.count > 0);
+    claim_group_go_on(claims, group, served.count > 0 || served.more);
     mutex_unlock(&claims->mutex);
     waits_done(&done);
     arena_free(served.arena);
@@ -310,7 +315,8 @@ static void *thread_body(void *context)
 
     mutex_lock(&claims->mutex);
     while (!claims->ending) {
-        WaitList done = TAILQ_HEAD_INITIALIZER(done);
+        WaitList    done = TAILQ_HEAD_INITIALIZER(done);
+        ClaimGroup *group;
 
         if (deadline_passed((Deadline){claims->expire_at}))
             waits_expire(claims, &done);
@@ -322,9 +328,7 @@ static void *thread_body(void *context)
             undo_run(claims);
         } else if (deadline_passed(claims_poll_at(claims))) {
             claims_poll(claims);
-        } else if (TAILQ_FIRST(&claims->groups[GROUP_DUE])) {
-            ClaimGroup *group = TAILQ_FIRST(&claims->groups[GROUP_DUE]);
-
+        } else if ((group = claim_group_next(claims)) != NULL) {
             if (TAILQ_EMPTY(&group->waits))
                 claim_group_settle(claims, group);
             else if (pool_is_outdated(claims->pool))
@@ -350,7 +354,7 @@ static void domain_notify(void *context, const char *domain)
     for (int i = GROUP_WAITING; i < GROUP_STATE_COUNT; i++)
         for (ClaimGroup *group = TAILQ_FIRST(&claims->groups[i]), *next; group; group = next) {
             next = TAILQ_NEXT(group, link);
-            if (!domain || strcmp(group->domain, domain) == 0)
+            if (!domain || strcmp(group->domain->name, domain) == 0)
                 claim_group_notify(claims, group);
         }
 }
@@ -432,10 +436,11 @@ Claims *claims_new(Pool *pool, Listen *listen)
     claims->expire_at = deadline_never().at;
     mutex_init(&claims->mutex);
     cond_init(&claims->changed);
-    for (int i = 0; i < GROUP_STATE_COUNT; i++)
-        TAILQ_INIT(&claims->groups[i]);
+    claim_groups_init(claims);
+    mutex_lock(&claims->mutex); /* the threads begin when all are counted */
     for (int i = 0; i < share && i < CLAIMS_THREADS_MAX; i++)
         claims->threads[claims->thread_count++] = thread_start("claims", thread_body, claims);
+    mutex_unlock(&claims->mutex);
     claims->local = (WakeMember){.pool = pool, .call = domain_notify, .context = claims};
     wake_join(&claims->local);
     if (listen)
@@ -461,12 +466,7 @@ void claims_free(Claims *claims)
     mutex_unlock(&claims->mutex);
     for (int i = 0; i < claims->thread_count; i++)
         thread_join(claims->threads[i]);
-    for (int i = 0; i < GROUP_STATE_COUNT; i++)
-        for (ClaimGroup *group; (group = TAILQ_FIRST(&claims->groups[i])) != NULL;) {
-            assert(TAILQ_EMPTY(&group->waits));
-            TAILQ_REMOVE(&claims->groups[i], group, link);
-            claim_group_free(group);
-        }
+    claim_groups_free(claims);
     for (Undo *undo; (undo = claims->undo) != NULL;) { /* the database is unavailable by now: their leases expire */
         claims->undo = undo->next;
         arena_free(undo->arena);

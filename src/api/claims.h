@@ -5,17 +5,22 @@
  * the order they came. Few threads serve all groups: one claim at a time for a group, for its first waiters together: those with the lease time of the
  * first, up to SERVED_MAX. What it finds goes to them in their order. One that finds nothing counts for all waiters of the group, however many.
  *
- *     submitted -> group is due                        group is due -> claim for the first waiters
+ *     submitted -> group is due                        group is due, its turn comes -> claim for the first waiters
  *     notification of the domain -> group is due       found nothing -> all wait for the next poll, 1 s later
+ *                                                      found nothing in a part of the queue -> group is due
  *     a poll found something for it -> group is due    a poll found nothing for it -> wait for the next one
  *
  * Invariants
- *   1. on_done comes exactly once for each submitted wait, under no lock. `until` bounds it, and the claim under way then.
+ *   1. on_done comes exactly once for each submitted wait, under no lock. `until` bounds it, and the claim under way then. A wait with nothing
+ *      is not done before claims have read the whole queue for it; its group claims in parts (claimer_claim_part).
  *   2. A wait that was canceled gets no commands: if a claim for it was under way, what it found is released, and no attempt counts.
  *   3. A notification makes only groups of its domain claim, once each. Idle groups cost one statement every POLL_MS for each thousand of
  *      them, with any number of waiters. A wait takes no memory beyond itself, however often its group claims.
  *   4. While pool_is_outdated() nothing is claimed: waits end within a poll, with ERR_UNAVAILABLE.
- *   5. At most GROUPS_KEPT groups without waiters keep their cursor; the one not used for longest goes first.
+ *   5. At most GROUPS_KEPT groups without waiters keep their cursor; of the domains that have more than their share, the one not used for longest
+ *      goes first.
+ *   6. Domains take turns, whatever the number of their groups, and no claim reads for longer than a part: a claim waits for at most one of each other
+ *      domain. While groups of several domains are known, one domain has at most all threads but one.
  * Threads: any; claims_new() starts its own. Ownership: a wait is borrowed until claims_end(); its list lives until then.
  */
 #ifndef API_CLAIMS_H

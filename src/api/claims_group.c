@@ -1,6 +1,7 @@
 /*
  * claims_group.c - the groups of claims over HTTP, each in the list of its state.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,31 +9,127 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-#define GROUPS_KEPT 256
+#define GROUPS_KEPT 256                /* each domain keeps its share */
 #define NAME_MAX_   ((size_t)32 << 10) /* a domain and 100 types */
 
-void claim_group_free(ClaimGroup *group)
+/* ---- domains ---- */
+
+static ClaimDomain *domain_hold(Claims *claims, const char *name)
 {
+    ClaimDomain *domain;
+
+    TAILQ_FOREACH (domain, &claims->domains, link)
+        if (strcmp(domain->name, name) == 0)
+            break;
+    if (!domain) {
+        domain       = memory_new(1, sizeof *domain);
+        domain->name = memory_text(name);
+        TAILQ_INSERT_TAIL(&claims->domains, domain, link);
+        claims->domain_count++;
+    }
+    domain->group_count++;
+    return domain;
+}
+
+static void domain_release(Claims *claims, ClaimDomain *domain)
+{
+    if (--domain->group_count > 0)
+        return;
+    TAILQ_REMOVE(&claims->domains, domain, link);
+    claims->domain_count--;
+    free(domain->name);
+    free(domain);
+}
+
+/* ---- groups ---- */
+
+/* It leaves the list of its state (sign -1), or has entered it (1). */
+static void group_count(Claims *claims, const ClaimGroup *group, int sign)
+{
+    int idle = group->state == GROUP_IDLE ? sign : 0;
+
+    claims->idle_count += idle;
+    group->domain->idle_count += idle;
+    group->domain->busy_count += group->state == GROUP_BUSY ? sign : 0;
+}
+
+static void group_enter(Claims *claims, ClaimGroup *group, GroupState state)
+{
+    group->state = state;
+    TAILQ_INSERT_TAIL(&claims->groups[state], group, link);
+    group_count(claims, group, 1);
+}
+
+static void group_leave(Claims *claims, ClaimGroup *group)
+{
+    TAILQ_REMOVE(&claims->groups[group->state], group, link);
+    group_count(claims, group, -1);
+}
+
+static void group_free(Claims *claims, ClaimGroup *group)
+{
+    group_leave(claims, group);
+    domain_release(claims, group->domain);
     claimer_free(group->claimer);
     arena_free(group->arena);
     free(group);
 }
 
+/* Of the domains that keep more than their share: there is one when all keep more than GROUPS_KEPT. */
+static void group_forget(Claims *claims)
+{
+    ClaimGroup *group;
+
+    TAILQ_FOREACH (group, &claims->groups[GROUP_IDLE], link)
+        if (group->domain->idle_count > GROUPS_KEPT / claims->domain_count)
+            break;
+    if (group)
+        group_free(claims, group);
+}
+
+void claim_groups_init(Claims *claims)
+{
+    for (int i = 0; i < GROUP_STATE_COUNT; i++)
+        TAILQ_INIT(&claims->groups[i]);
+    TAILQ_INIT(&claims->domains);
+}
+
+void claim_groups_free(Claims *claims)
+{
+    for (int i = 0; i < GROUP_STATE_COUNT; i++)
+        for (ClaimGroup *group; (group = TAILQ_FIRST(&claims->groups[i])) != NULL;) {
+            assert(TAILQ_EMPTY(&group->waits));
+            group_free(claims, group);
+        }
+}
+
 void claim_group_move(Claims *claims, ClaimGroup *group, GroupState state)
 {
-    TAILQ_REMOVE(&claims->groups[group->state], group, link);
-    claims->idle_count += (state == GROUP_IDLE) - (group->state == GROUP_IDLE);
-    group->state = state;
-    TAILQ_INSERT_TAIL(&claims->groups[state], group, link);
+    group_leave(claims, group);
+    group_enter(claims, group, state);
+    if (state == GROUP_BUSY)
+        group->domain->served = ++claims->served_last;
     if (state == GROUP_DUE)
         cond_signal(&claims->changed);
-    if (claims->idle_count > GROUPS_KEPT) {
-        ClaimGroup *oldest = TAILQ_FIRST(&claims->groups[GROUP_IDLE]);
+    if (claims->idle_count > GROUPS_KEPT)
+        group_forget(claims);
+}
 
-        TAILQ_REMOVE(&claims->groups[GROUP_IDLE], oldest, link);
-        claims->idle_count--;
-        claim_group_free(oldest);
-    }
+static bool domain_has_thread(const Claims *claims, const ClaimDomain *domain)
+{
+    bool is_alone = claims->domain_count == 1 || claims->thread_count == 1;
+
+    return domain->busy_count < claims->thread_count - (is_alone ? 0 : 1);
+}
+
+ClaimGroup *claim_group_next(Claims *claims)
+{
+    ClaimGroup *group, *next = NULL;
+
+    TAILQ_FOREACH (group, &claims->groups[GROUP_DUE], link)
+        if (domain_has_thread(claims, group->domain) && (!next || group->domain->served < next->domain->served))
+            next = group;
+    return next;
 }
 
 void claim_group_settle(Claims *claims, ClaimGroup *group)
@@ -68,15 +165,13 @@ static ClaimGroup *group_new(Claims *claims, const ClaimWait *wait, const char *
 
     group->arena  = arena_new(NAME_MAX_ * 4);
     group->name   = arena_text(group->arena, name);
-    group->domain = arena_text(group->arena, wait->domain);
+    group->domain = domain_hold(claims, wait->domain);
     types         = arena_array(group->arena, const char *, wait->type_count + 1);
     for (int i = 0; i < wait->type_count; i++)
         types[i] = wait->types[i];
     group->claimer = claimer_new(claims->pool, wait->domain, wait->type_count ? types : NULL, wait->worker);
     TAILQ_INIT(&group->waits);
-    group->state = GROUP_IDLE;
-    TAILQ_INSERT_TAIL(&claims->groups[GROUP_IDLE], group, link);
-    claims->idle_count++;
+    group_enter(claims, group, GROUP_IDLE);
     return group;
 }
 

@@ -20,19 +20,30 @@
 
 typedef TAILQ_HEAD(WaitList, ClaimWait) WaitList;
 
-/* IDLE: without waiters. WAITING: in the order of poll_at. DUE: a thread takes it next. POLLED: a thread asks for it and others whether
+/* IDLE: without waiters. WAITING: in the order of poll_at. DUE: a thread takes it soon. POLLED: a thread asks for it and others whether
  * there is something to claim. BUSY: a thread claims for it. */
 typedef enum { GROUP_IDLE, GROUP_WAITING, GROUP_DUE, GROUP_POLLED, GROUP_BUSY, GROUP_STATE_COUNT } GroupState;
 
+/* The groups of a domain share its turns. */
+typedef struct ClaimDomain {
+    char   *name;
+    int     group_count, idle_count, busy_count;
+    int64_t served; /* the number of its last turn; 0: it had none */
+    TAILQ_ENTRY(ClaimDomain) link;
+} ClaimDomain;
+
 struct ClaimGroup {
-    Arena      *arena; /* of the names */
-    const char *name, *domain;
-    Claimer    *claimer;
-    GroupState  state;
-    WaitList    waits;
-    Mono        poll_at;
-    bool        notified; /* while it was polled or busy */
-    Error       error;    /* why the last claim failed; code OK: it did not */
+    Arena       *arena; /* of the name */
+    const char  *name;
+    ClaimDomain *domain;
+    Claimer     *claimer;
+    GroupState   state;
+    WaitList     waits;
+    Mono         poll_at;
+    bool         notified;    /* while it was polled or busy */
+    bool         is_scanning; /* its last claim has read only a part of the queue */
+    int64_t      scan_last;   /* the last wait that was there when its claim began to read */
+    Error        error;       /* why the last claim failed; code OK: it did not */
     TAILQ_ENTRY(ClaimGroup) link;
 };
 typedef TAILQ_HEAD(GroupList, ClaimGroup) GroupList;
@@ -52,20 +63,27 @@ struct Claims {
     Mutex      mutex; /* guards the rest */
     Cond       changed;
     GroupList  groups[GROUP_STATE_COUNT];
-    int        idle_count;
-    int64_t    poll_ms;   /* from one poll to the next */
-    Mono       expire_at; /* no wait's time is over before */
-    int64_t    number_last;
-    Undo      *undo;
-    bool       stopping, ending;
-    int        thread_count;
-    pthread_t  threads[CLAIMS_THREADS_MAX];
+    TAILQ_HEAD(, ClaimDomain) domains; /* that have groups */
+    int       domain_count, idle_count;
+    int64_t   served_last;
+    int64_t   poll_ms;   /* from one poll to the next */
+    Mono      expire_at; /* no wait's time is over before */
+    int64_t   number_last;
+    Undo     *undo;
+    bool      stopping, ending;
+    int       thread_count;
+    pthread_t threads[CLAIMS_THREADS_MAX];
 };
 
 /* claims_group.c */
+void claim_groups_init(Claims *claims);
+/* No group has a waiter. */
+void claim_groups_free(Claims *claims);
+/* The DUE group whose turn it is, NULL: none. Domains take turns, and the groups of one domain do in its turns. While groups of other domains are
+ * known, one domain has at most all threads but one. */
+ClaimGroup *claim_group_next(Claims *claims);
 /* The group of the wait's domain and types; a new one is IDLE. */
 ClaimGroup *claim_group_find(Claims *claims, const ClaimWait *wait);
-void        claim_group_free(ClaimGroup *group);
 void        claim_group_move(Claims *claims, ClaimGroup *group, GroupState state);
 /* It has nothing to do right now: wait for the next poll, or be kept for its cursor. */
 void claim_group_settle(Claims *claims, ClaimGroup *group);

@@ -54,6 +54,12 @@ class Pollers:
                 self.answers.append(json.loads(answer.read(size))["items"])
         return self.answers
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def close(self):
         for key in list(self.selector.get_map().values()):
             key.fileobj.close()
@@ -188,6 +194,25 @@ def claims_that_wait_are_served_by_one_statement_and_each_gets_its_own():
         stop_clean(pawl.server)
         # The first one; those that came meanwhile, of which the last may come a claim later; the one with another lease.
         assert claim_calls(db) <= 8, claim_calls(db)
+
+
+@test
+def a_claim_of_a_type_reads_a_long_queue_of_another_in_parts():
+    with Database() as db, Pawl(db) as pawl:
+        claims_counted(db)
+        db.rows("select count(*) from (select pawl.send('shop', array_fill('t'::text, array[1000]), array_fill('1'::jsonb, array[1000])) "
+                "from generate_series(1, 45)) s")
+        pawl.serve("--role", "api")
+        assert claim(pawl, types=["none"]) == []
+        send(pawl)
+        assert [item["type"] for item in claim(pawl, types=["charge"])] == ["charge"]
+        with Pollers(pawl, 20, "shop", types=["charge", "late"], wait_s=60) as pollers:
+            wait_until(lambda: metric(pawl, "pawl_http_connections") > 20, what="all are connected")
+            db.rows("select pawl.send('shop', 'late') from generate_series(1, 20)")
+            wait_until(lambda: len(pollers.read()) == 20, what="each got one")
+            assert all(len(items) == 1 for items in pollers.answers)
+        stop_clean(pawl.server)
+        assert claim_calls(db) >= 3 * 45000 // 5000  # 5,000 commands of other types each
 
 
 @test

@@ -1,0 +1,103 @@
+/*
+ * claims_group_test.c - whose turn it is to claim over HTTP, and whose cursor is kept; without threads.
+ */
+#include "test/harness/test.h"
+
+#include "api/claims_internal.h"
+
+static void claims_init(Claims *claims, int thread_count)
+{
+    *claims = (Claims){.thread_count = thread_count};
+    mutex_init(&claims->mutex);
+    cond_init(&claims->changed);
+    claim_groups_init(claims);
+}
+
+static void claims_done(Claims *claims)
+{
+    claim_groups_free(claims);
+    cond_done(&claims->changed);
+    mutex_done(&claims->mutex);
+}
+
+static ClaimGroup *group_of(Claims *claims, const char *domain, int type)
+{
+    char        name[20];
+    const char *types[] = {name};
+    ClaimWait   wait    = {.domain = domain, .types = types, .type_count = 1, .worker = "w"};
+
+    snprintf(name, sizeof name, "t%d", type);
+    return claim_group_find(claims, &wait);
+}
+
+static ClaimGroup *group_due(Claims *claims, const char *domain, int type)
+{
+    ClaimGroup *group = group_of(claims, domain, type);
+
+    claim_group_move(claims, group, GROUP_DUE);
+    return group;
+}
+
+TEST(claims_of_a_domain_wait_for_one_turn_of_another_whatever_its_groups)
+{
+    Claims      claims;
+    ClaimGroup *other, *group;
+
+    claims_init(&claims, 1);
+    for (int i = 0; i < 50; i++)
+        group_due(&claims, "busy", i);
+    other = group_due(&claims, "other", 0);
+    for (int turn = 0; turn < 100; turn++) { /* each group is due again after its turn, as in a scan in parts */
+        group = claim_group_next(&claims);
+        assert_non_null(group);
+        assert_int_equal(turn % 2 == 1, group == other);
+        if (group != other)
+            group->scan_last++;
+        claim_group_move(&claims, group, GROUP_BUSY);
+        claim_group_move(&claims, group, GROUP_DUE);
+    }
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(group_of(&claims, "busy", i)->scan_last, 1);
+    claims_done(&claims);
+}
+
+TEST(claims_of_a_domain_leave_a_thread_to_others)
+{
+    Claims      claims;
+    ClaimGroup *first, *other;
+
+    claims_init(&claims, 2);
+    first = group_due(&claims, "busy", 1);
+    claim_group_move(&claims, first, GROUP_BUSY);
+    group_due(&claims, "busy", 2);
+    assert_non_null(claim_group_next(&claims)); /* no other domain is known */
+    other = group_of(&claims, "other", 1);
+    assert_null(claim_group_next(&claims));
+    claim_group_move(&claims, other, GROUP_DUE);
+    assert_ptr_equal(claim_group_next(&claims), other);
+    claim_group_move(&claims, other, GROUP_BUSY);
+    assert_null(claim_group_next(&claims));
+    claim_group_move(&claims, first, GROUP_IDLE);
+    assert_non_null(claim_group_next(&claims));
+    claims_done(&claims);
+}
+
+TEST(claims_of_many_types_of_a_domain_forget_no_cursor_of_another)
+{
+    Claims      claims;
+    ClaimGroup *other, *first;
+
+    claims_init(&claims, 2);
+    other = group_due(&claims, "other", 0);
+    claim_group_move(&claims, other, GROUP_IDLE);
+    other->scan_last = 7;
+    first            = group_due(&claims, "busy", 0);
+    claim_group_move(&claims, first, GROUP_IDLE);
+    first->scan_last = 7;
+    for (int i = 1; i < 1000; i++)
+        claim_group_move(&claims, group_due(&claims, "busy", i), GROUP_IDLE);
+    assert_in_range(claims.idle_count, 1, 256);
+    assert_int_equal(group_of(&claims, "other", 0)->scan_last, 7);
+    assert_int_equal(group_of(&claims, "busy", 0)->scan_last, 0);
+    claims_done(&claims);
+}
