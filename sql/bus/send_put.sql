@@ -93,9 +93,11 @@ begin
               reply_to is not null or batch_id is not null or order_key is not null or payload_bytes is not null as extras
   ), waiting as (
     insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
-    select m.id, p_now + i.delay_ms * interval '1 ms', p_domain_id, m.priority, 0, m.max_attempts, m.extras
-    from made m join item i using (id)
-    where p_delays_ms is not null and i.delay_ms > 0 and m.order_key is null -- with a key it is delayed when its turn comes
+    select i.id, p_now + i.delay_ms * interval '1 ms', p_domain_id, i.priority, 0, i.max_attempts,
+           i.reply_to is not null or p_batch is not null or i.bytes is not null
+    from item i
+    where p_delays_ms is not null and i.delay_ms > 0 and i.order_key is null -- with a key it is delayed when its turn comes
+      and (i.id in (select m.id from made m)) is true -- so written, it is hashed: a join may take the square of the items
     returning id
   ), queued as (
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
