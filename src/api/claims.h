@@ -6,7 +6,7 @@
  * first, up to SERVED_MAX. What it finds goes to them in their order. One that finds nothing counts for all waiters of the group, however many.
  *
  *     submitted -> group is due                        group is due, its turn comes -> claim for the first waiters
- *     notification of the domain -> group is due       found nothing -> all wait for the next poll, 1 s later
+ *     notification of the domain -> group is due       found nothing -> all wait for the next poll, 200 ms later, or up to 5 s if polls take long
  *                                                      found nothing in a part of the queue -> group is due
  *     a poll found something for it -> group is due    a poll found nothing for it -> wait for the next one
  *

@@ -11,7 +11,7 @@
  *     RUNNING -> WAITING  [it was undone in a transaction that it shared with others: it runs alone]
  *
  * Invariants
- *   1. At most `concurrency` handlers run at the same time. While handlers are short (100 ms on average) the work of some 20 ms is claimed ahead, at
+ *   1. At most `concurrency` handlers run at the same time. While handlers take less than 100 ms on average the work of some 20 ms, or of two claims if those take longer, is claimed ahead, at
  *      most 1,000 commands; what has not begun after 1 s is released, and its attempt does not count. Handlers begin commands by priority.
  *      What is in its last attempt, or was lost with its worker in the one before, is claimed only for a handler that is free.
  *   2. A command that is claimed is settled, or its lease runs out: nothing is forgotten. On stop, what was not begun is
@@ -19,7 +19,7 @@
  *      releases all that it has not begun, and pauses.
  *      What is LOCKED holds no handler's place: as many others are claimed.
  *   3. A handler whose lease was lost or canceled is stopped (handler->stop), and its outcome changes nothing.
- *      A handler does not wait for the commit of its outcome. At most 1,000 outcomes, or 16 MiB of them, are not settled; when outcomes cannot be
+ *      A handler does not wait for the commit of its outcome. At most 1,000 outcomes and one for each handler, or 16 MiB of them, are not settled; when outcomes cannot be
  *      settled, `concurrency`. A crash repeats these, and those that run.
  *   4. What is claimed and not settled, payloads and what prepare() has read, takes about WORKER_BYTES_MAX in the whole pod: claims get smaller as it
  *      is used up. A worker that holds nothing claims one command all the same.
@@ -109,15 +109,14 @@ typedef struct {
     const char *const *types;       /* NULL: all */
     const char        *name;        /* of this worker, unique per process start */
     int                concurrency; /* 0: WORKER_CONCURRENCY_DEFAULT */
-    int                batch;       /* most commands in one claim; 0: as many as there are free handlers */
+    int                batch;       /* most commands in one claim; 0: what invariant 1 allows */
     int                ahead_max;   /* most commands that are claimed ahead of the handlers; 0: 1,000 */
     int                lease_ms;    /* 0: 30 s */
     int  timeout_ms; /* a handler that runs longer is stopped; tried again unless it has decided; 0: none */
     bool drain;      /* end when nothing is left: nothing queued, delayed or leased */
     bool is_lazy;    /* start handler threads, except the first one, when there is work for them */
-    bool
-        is_flushed; /* claims wait for the flush: the handler relies on the number of its attempt, also after a crash of the server */
-    bool     shares_types; /* a type whose handlers are slow gets its share of them (base/share.h); needs `types` */
+    bool is_flushed; /* claims wait for the flush: the number of an attempt counts, also after a crash of the server */
+    bool shares_types; /* a type whose handlers are slow gets its share of them (base/share.h); needs `types` */
     Handler *handler;
 } WorkerOptions;
 

@@ -5,7 +5,7 @@
  * reads until the socket is empty, which a server that sends faster never lets happen. So counting between its calls is
  * no bound. Behind a relay libpq has one end of a socket pair, under the descriptor of its own socket, and this file
  * carries at most RELAY_BYTES at a time between the other end and the server. Bytes are counted, not understood, so
- * TLS makes no difference.
+ * TLS makes no difference. The statement that runs compares the count with its limit (conn.h, invariant 6).
  *
  * The pair is empty whenever the server's socket is waited for: what libpq left in it is read first, and libpq's buffer
  * always has RELAY_BYTES free.
