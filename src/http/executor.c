@@ -121,8 +121,10 @@ void executor_stop(Executor *executor)
     mutex_unlock(&executor->mutex);
     for (int i = 0; i < executor->thread_count; i++)
         thread_join(executor->threads[i]);
+    mutex_lock(&executor->mutex); /* others still submit, and are refused */
     for (ExecutorJob *job; (job = TAILQ_FIRST(&executor->queue)) != NULL;)
         job_remove(executor, job);
+    mutex_unlock(&executor->mutex);
 }
 
 void executor_free(Executor *executor)

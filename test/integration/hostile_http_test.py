@@ -6,6 +6,7 @@ import re
 import resource
 import secrets
 import socket
+import threading
 import time
 
 from checks import dead_letters_put, measured, memory_mib, metric, problem, stop_clean
@@ -288,6 +289,9 @@ def responses_that_are_not_read_take_a_bounded_part_of_the_memory():
             sock.connect((server.host, server.port))
             sock.sendall(request(f"GET /v1/commands/{sent}".encode()))
             slow.append(sock)
+        done = threading.Event()
+        sipping = threading.Thread(target=sip, args=(slow, done))
+        sipping.start()
         wait_until(lambda: metric(pawl, "pawl_http_unsent_bytes") // size + metric(pawl, "pawl_http_unsent_shed_total") == many,
                    what="all have their responses")
         most = memory_mib(server.pid)
@@ -297,12 +301,24 @@ def responses_that_are_not_read_take_a_bounded_part_of_the_memory():
         problem(pawl.http("POST", "/v1/domains/web/claim", {}), 503, "try-again", "read slowly")
         assert pawl.http("GET", f"/v1/commands/{sent}", token=other).json["payload"] == large["payload"]
         assert pawl.http("GET", "/v1/commands").status == 200
+        done.set()
+        sipping.join()
         for sock in slow:
             sock.close()
         wait_until(lambda: metric(pawl, "pawl_http_unsent_bytes") == 0, what="the responses are given up")
         claimed, = pawl.http("POST", "/v1/domains/web/claim", {"wait_s": 20}, timeout=TIMEOUT_S).json["items"]
         assert claimed["command_id"] == sent and claimed["attempt"] == 1, claimed["attempt"]
         stop_clean(server)
+
+
+def sip(sockets, done):
+    """Read so fast that no connection is closed as too slow, however long the server takes to answer all."""
+    while not done.wait(0.5):
+        for sock in sockets:
+            try:
+                sock.recv(16384, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                pass
 
 
 def any_open(sockets):
