@@ -302,6 +302,21 @@ TEST(sql_handlers_that_share_end_soon_when_one_is_slow)
     assert_int_equal(effects(bus), 0);
 }
 
+/* Alone it would have had more time: what it has decided then must not be its outcome. */
+TEST(sql_handlers_that_share_settle_nothing_when_one_has_caught_the_end_of_its_time)
+{
+    static const char *const payloads[SHARED] = {"{}", "{}", "{\"wait\": 60}", "{}"};
+    scoped(bus_free) Bus    *bus              = bus_with_functions();
+
+    database_exec(bus->db,
+                  "create function public.skips(payload jsonb, command_id uuid) returns jsonb language plpgsql as "
+                  "$$ begin insert into effect values (command_id); perform pg_sleep((payload ->> 'wait')::real); "
+                  "return payload; "
+                  "exception when query_canceled then return '{\"skipped\": true}'; end $$");
+    assert_int_equal(handle_shared(bus, shared_new(bus, payloads), "public.skips"), SHARED);
+    assert_int_equal(effects(bus), 0);
+}
+
 TEST(sql_handlers_that_share_are_stopped_together)
 {
     scoped(bus_free) Bus *bus    = bus_with_functions();
