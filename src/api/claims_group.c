@@ -24,6 +24,8 @@ static ClaimDomain *domain_hold(Claims *claims, const char *name)
     if (!domain) {
         domain       = memory_new(1, sizeof *domain);
         domain->name = memory_text(name);
+        /* Behind all that have waited longer: else names that are always new would always be first. */
+        domain->served = claims->served_last;
         TAILQ_INSERT_TAIL(&claims->domains, domain, link);
         claims->domain_count++;
     }

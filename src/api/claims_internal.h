@@ -28,7 +28,7 @@ typedef enum { GROUP_IDLE, GROUP_WAITING, GROUP_DUE, GROUP_POLLED, GROUP_BUSY, G
 typedef struct ClaimDomain {
     char   *name;
     int     group_count, idle_count, busy_count;
-    int64_t served; /* the number of its last turn; 0: it had none */
+    int64_t served; /* the number of its last turn; of a new one, of the last turn of any */
     TAILQ_ENTRY(ClaimDomain) link;
 } ClaimDomain;
 

@@ -61,6 +61,27 @@ TEST(claims_of_a_domain_wait_for_one_turn_of_another_whatever_its_groups)
     claims_done(&claims);
 }
 
+TEST(claims_of_a_domain_wait_only_for_new_domains_that_came_before)
+{
+    Claims      claims;
+    ClaimGroup *known, *group;
+    char        name[20];
+    int         turns = 0;
+
+    claims_init(&claims, 1);
+    known = group_due(&claims, "shop", 0);
+    for (int i = 0; i < 100; i++) {
+        group = claim_group_next(&claims);
+        claim_group_move(&claims, group, GROUP_BUSY);
+        turns += group == known;
+        snprintf(name, sizeof name, "new-%d", i);
+        group_due(&claims, name, 0);
+        claim_group_move(&claims, group, group == known ? GROUP_DUE : GROUP_IDLE);
+    }
+    assert_int_equal(turns, 13); /* there is one domain more before it each time */
+    claims_done(&claims);
+}
+
 TEST(claims_of_a_domain_leave_a_thread_to_others)
 {
     Claims      claims;
