@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+ErrorCode db_check_time(const Tx *tx, Error *reterr)
+{
+    if (!tx->autocommit && deadline_passed(tx->deadline))
+        return fail(reterr, ERR_TIMEOUT, "the time of the transaction is over");
+    return OK;
+}
+
 static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_result, Error *reterr)
 {
     Oid         types[DB_ARGS_MAX];
@@ -27,8 +34,7 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
         lengths[i] = arg->length;
         formats[i] = arg->is_binary;
     }
-    if (!tx->autocommit && deadline_passed(tx->deadline)) /* a fast answer must not decide whether it counts */
-        return fail(reterr, ERR_TIMEOUT, "the time of the transaction is over");
+    TRY(db_check_time(tx, reterr));
     return (!tx->autocommit ? conn_query
             : tx->read_only ? conn_read
                             : conn_call)(tx->conn, sql,

@@ -134,6 +134,9 @@ typedef struct {
 must_check ErrorCode db_table(Tx *tx, const char *sql, int count, const char *const *parameters, DbTable *ret_table,
                               Error *reterr);
 
+/* A statement of a transaction whose time is over is not sent: else a fast answer would decide whether it counts. */
+must_check ErrorCode db_check_time(const Tx *tx, Error *reterr);
+
 /* The one row of several, or the error that says what is wrong with their number. */
 must_check ErrorCode db_only(const DbShape *shape, const void *rows, int count, void *ret_row, Error *reterr);
 /* The mapper by itself, for tests on hand-made results. */

@@ -149,6 +149,7 @@ ErrorCode db_table(Tx *tx, const char *sql, int count, const char *const *parame
 {
     scoped(PQclear) PGresult *result = NULL;
 
+    TRY(db_check_time(tx, reterr));
     TRY(conn_query(tx->conn, sql, (ConnParams){.count = count, .values = parameters, .alone = true}, tx->deadline,
                    &result, reterr));
     return table_copy(result, tx->arena, ret_table, reterr);
