@@ -42,7 +42,7 @@ begin
 end
 $$;
 
--- Items behind one that suspends or ends the process under the same lease are LOST, whatever becomes of that one: its caller has said that it writes no more.
+-- Items behind one that suspends or ends the process under the same lease are LOST, also if that one is refused: its caller has said that it writes no more.
 create or replace function pawl.write_behind (p_ids bigint[], p_tokens bigint[], p_waits text[], p_ends text[], p_verdicts text[])
   returns text[]
   language plpgsql

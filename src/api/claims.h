@@ -19,7 +19,7 @@
  *   4. While pool_is_outdated() nothing is claimed: waits end within a poll, with ERR_UNAVAILABLE.
  *   5. At most GROUPS_KEPT groups without waiters keep their cursor; of the domains that have more than their share, the one not used for longest
  *      goes first.
- *   6. Domains take turns, whatever the number of their groups, and no claim reads for longer than a part: a claim waits for at most one of each other
+ *   6. Domains take turns, regardless of how many groups they have, and no claim reads for longer than a part: a claim waits for at most one of each other
  *      domain. While groups of several domains are known, one domain has at most all threads but one.
  * Threads: any; claims_new() starts its own. Ownership: a wait is borrowed until claims_end(); its list lives until then.
  */

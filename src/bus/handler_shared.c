@@ -1,7 +1,7 @@
 /*
  * handler_shared.c - several commands in one transaction, and how many; see handler_tx.h and ADR 47.
  *
- * It is tried once. Whatever goes wrong, an error, a lock, a time limit, a lost lease, a lost commit, the worker runs each command that has no status
+ * It is tried once. After any failure, an error, a lock, a time limit, a lost lease, a lost commit, the worker runs each command that has no status
  * alone: so nothing here says anything about a command, and no neighbour costs it more than this one try.
  */
 #include "base/memory.h"
@@ -76,7 +76,7 @@ static bool shared_is_stopped(const SharedRun *run)
     return is_stopped;
 }
 
-/* What a function raises is no outage of this database, whatever SQLSTATE it has. */
+/* What a function raises is no outage of this database, regardless of its SQLSTATE. */
 static ErrorCode shared_body(Tx *tx, void *context, Error *reterr)
 {
     SharedRun *run   = context;

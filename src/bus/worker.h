@@ -96,7 +96,7 @@ struct Handler {
      * NULL: nothing to prepare. */
     int (*prepare)(Handler *handler, const ClaimedCommand *list, int count, Arena *arena, void **ret_list);
     /* Several commands at a time, at most HANDLER_SHARED_MAX, whose effects commit together. An item with a status is settled; every other one is to be run
-     * alone, whatever the reason: it has no effect. All jobs have one arena. NULL: there is only run(). */
+     * alone, for any reason: it has no effect. All jobs have one arena. NULL: there is only run(). */
     void (*run_shared)(Handler *handler, Job *const *jobs, SettleItem *const *items, int count);
     /* How many run_shared() should get now, from 1 on. Called under the worker's mutex. */
     int (*shared_most)(Handler *handler);

@@ -423,7 +423,7 @@ static bool is_last_of(const ProcessReport *report)
     return report->write.wait || report->write.end || report->is_release;
 }
 
-/* Behind an item that suspends, ends or releases an activation nothing of it is written, whatever becomes of that one: its worker has said that
+/* Behind an item that suspends, ends or releases an activation nothing of it is written, also if that one is refused: its worker has said that
  * it reports no more. */
 static ErrorCode behind_check(ProcessReport *const *reports, int at, Error *reterr)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""shared - handlers in SQL that share transactions: each effect happens once, whatever goes wrong with one of them or with the transaction.
+"""shared - handlers in SQL that share transactions: each effect happens once, also when something goes wrong with one of them or with the transaction.
 
 Effects have no key on purpose: one that happened twice is two rows. Each notes its transaction.
 """

@@ -657,7 +657,7 @@ TEST(migrate_refuses_a_schema_of_a_role_that_may_not_act_as_the_user)
     database_exec(db, sql);
 }
 
-/* Whatever the functions of a migration find by its name. Pods of a schema that is current start all the same. */
+/* Anything that the functions of a migration find by its name. Pods of a schema that is current still start. */
 TEST(migrate_creates_nothing_beside_functions_of_others)
 {
     static const char *const            extended = "select count(*) from pg_extension where extname = 'hstore'";
