@@ -3,7 +3,8 @@
 -- The wallet's own row is locked. It never changes, so a lock overwrites the one before it in place and leaves no
 -- row version behind, however long another transaction stays open. `for no key update`, so that an application's foreign key to
 -- a wallet is checked without waiting; no function takes another lock on it.
--- Lock order: wallets by id, waited for; then a stripe of @system per asset, never waited for; then unique keys of wallet.txn.
+-- Lock order: wallets by id, waited for; then a stripe of @system per asset, never waited for; then unique keys of wallet.txn, in
+-- their order.
 -- The last entry is read by a statement after the one that locks: under READ COMMITTED it sees what the earlier holder of the lock
 -- wrote; under stricter levels the key (wallet_id, version) of wallet.entry refuses a second entry of the same version.
 

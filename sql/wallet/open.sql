@@ -64,6 +64,7 @@ begin
     select n.txn, v_now, n.txn_id, 'open', n.asset_id, n.id, 0,
            case when n.metadata is not null then jsonb_build_object('metadata', n.metadata) end
     from numbered n
+    order by n.txn_id -- likewise
   ), entered as (
     insert into wallet.entry (wallet_id, version, txn, amount, balance, floor)
     select n.id, 0, n.txn, 0, 0, nullif(n.floor, 0) from numbered n

@@ -17,7 +17,8 @@
 -- Functions with more than an expression in them are PL/pgSQL, because it caches plans; the settings of wallet.post_arrays apply to
 -- all that it calls. A plan that was made when the tables were small stays cached when they are large, so no plan starts with the
 -- tables: rows are looked up one by one (lateral, limit 1), and joins that read a whole table are off.
--- Lock order: wallets by id, stripes of @system (never waited for), unique keys.
+-- Lock order: wallets by id, stripes of @system (never waited for), unique keys in the order of the keys. A call of several chunks inserts its keys chunk by
+-- chunk: with another call that has the same keys for other wallets it can deadlock (40P01), after which one of the two is run again.
 -- Errors: QW001 arrays of different length or a value out of range; QW002 atomic, and one was refused; 40001 run again;
 -- 42501 see treasury.sql.
 

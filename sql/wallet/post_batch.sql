@@ -123,23 +123,19 @@ begin
 end
 $$;
 
--- Writes entries, transactions and holds. Returns the number before that of the first transaction.
-create or replace function wallet.batch_write (p_batch wallet.batch, p_legs wallet.legs, p_lefts bigint[], p_at timestamptz)
-  returns bigint
+-- Writes the transactions of a call: those that are posted, with the numbers from p_base + 1 on, then the refusals that are kept. All of them in one
+-- statement and in the order of their keys, so that two callers with the same keys and other wallets cannot wait for each other.
+-- p_refusals null: all are posted.
+create or replace function wallet.batch_txns (p_batch wallet.batch, p_refusals text[], p_sentences text[], p_base bigint, p_at timestamptz)
+  returns void
   language plpgsql
 as $$
 declare
-  v_base bigint := wallet.txn_base();
-  v_count bigint;
+  v_count bigint := cardinality(p_batch.txn_ids);
+  v_posted bigint := v_count;
+  v_numbers bigint[]; -- of each operation after p_base, null if it is not written; null: their positions
+  v_written bigint;
   -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
-  v_ords integer[] := p_legs.ords;
-  v_wallets bigint[] := p_legs.wallets;
-  v_changes bigint[] := p_legs.amounts;
-  v_balances bigint[] := p_legs.balances;
-  v_helds bigint[] := p_legs.helds;
-  v_floors bigint[] := p_legs.floors;
-  v_frozens boolean[] := p_legs.frozens;
-  v_versions bigint[] := p_legs.versions;
   v_txn_ids uuid[] := p_batch.txn_ids;
   v_kinds text[] := p_batch.kinds;
   v_assets integer[] := p_batch.assets;
@@ -149,20 +145,57 @@ declare
   v_refs bigint[] := p_batch.refs;
   v_requests jsonb[] := p_batch.requests;
 begin
+  if p_refusals is not null then
+    select array_agg(case when u.is_written then u.number end order by u.n), count(*) filter (where u.is_written),
+           count(*) filter (where u.refusal is null)
+    into v_numbers, v_count, v_posted
+    from (
+      select u.*, row_number() over (order by u.is_written desc, u.refusal is not null, u.n) as number
+      from (select u.refusal, u.n, u.refusal is null or wallet.is_kept(u.kind, u.refusal) as is_written
+            from unnest(p_batch.kinds, p_refusals) with ordinality u (kind, refusal, n)) u) u;
+  end if;
+  insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, other_id, amount, ref, request, refusal, sentence)
+  select p_base + coalesce(v_numbers[i], i), p_at, v_txn_ids[i], v_kinds[i], v_assets[i], v_mains[i], v_others[i], coalesce(v_amounts[i], 0), v_refs[i],
+         v_requests[i], p_refusals[i], p_sentences[i]
+  from generate_series(1, cardinality(v_txn_ids)) i
+  where v_numbers is null or v_numbers[i] is not null
+  order by v_txn_ids[i]
+  on conflict on constraint txn_key do nothing;
+  get diagnostics v_written = row_count;
+  -- Keys of refusals were new, as far as could be seen under these locks: if one was used meanwhile, the verdict is that of its use.
+  if v_written < v_count
+    and exists (select from generate_series(1, v_posted) i where not exists (select from wallet.txn t where t.id = p_base + i)) then
+    raise exception 'a txn_id was used at the same time for something else' using errcode = '40001';
+  end if;
+end
+$$;
+
+-- Writes what is posted of p_batch (p_post, p_legs: entries and holds), and all transactions; see wallet.batch_txns. Returns the number before that
+-- of the first transaction.
+create or replace function wallet.batch_write (
+  p_batch wallet.batch, p_refusals text[], p_sentences text[], p_post wallet.batch, p_legs wallet.legs, p_lefts bigint[], p_at timestamptz)
+  returns bigint
+  language plpgsql
+as $$
+declare
+  v_base bigint := wallet.txn_base();
+  -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
+  v_ords integer[] := p_legs.ords;
+  v_wallets bigint[] := p_legs.wallets;
+  v_changes bigint[] := p_legs.amounts;
+  v_balances bigint[] := p_legs.balances;
+  v_helds bigint[] := p_legs.helds;
+  v_floors bigint[] := p_legs.floors;
+  v_frozens boolean[] := p_legs.frozens;
+  v_versions bigint[] := p_legs.versions;
+begin
   insert into wallet.entry (wallet_id, version, txn, amount, balance, held, floor, frozen)
   select v_wallets[l], v_versions[l], v_base + v_ords[l], v_changes[l], v_balances[l], nullif(v_helds[l], 0), nullif(v_floors[l], 0),
          nullif(v_frozens[l], false)
   from generate_series(1, cardinality(v_ords)) l;
-  insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, other_id, amount, ref, request)
-  select v_base + i, p_at, v_txn_ids[i], v_kinds[i], v_assets[i], v_mains[i], v_others[i], v_amounts[i], v_refs[i], v_requests[i]
-  from generate_series(1, cardinality(v_txn_ids)) i
-  on conflict on constraint txn_key do nothing;
-  get diagnostics v_count = row_count;
-  if v_count < cardinality(p_batch.txn_ids) then
-    raise exception 'a txn_id was used at the same time for something else' using errcode = '40001';
-  end if;
-  if p_batch.kinds && array['hold', 'capture', 'void', 'expire'] then
-    perform wallet.batch_holds(p_batch, p_lefts, v_base, p_at);
+  perform wallet.batch_txns(p_batch, p_refusals, p_sentences, v_base, p_at);
+  if p_post.kinds && array['hold', 'capture', 'void', 'expire'] then
+    perform wallet.batch_holds(p_post, p_lefts, v_base, p_at);
   end if;
   return v_base;
 end
@@ -195,36 +228,18 @@ begin
 end
 $$;
 
--- Refusals that are kept. Their keys are new, as far as can be seen under these locks.
-create or replace function wallet.batch_refuse (p_batch wallet.batch, p_refusals text[], p_sentences text[], p_at timestamptz)
-  returns void
-  language plpgsql
-as $$
-declare
-  v_base bigint := wallet.txn_base();
-begin
-  insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, other_id, amount, ref, request, refusal, sentence)
-  select v_base + i.ord, p_at, i.txn_id, i.kind, i.asset, i.main, i.other, coalesce(i.amount, 0), i.ref, i.request, i.refusal, i.sentence
-  from unnest(p_batch.txn_ids, p_batch.kinds, p_batch.assets, p_batch.mains, p_batch.others, p_batch.amounts, p_batch.refs,
-              p_batch.requests, p_refusals, p_sentences)
-    with ordinality i (txn_id, kind, asset, main, other, amount, ref, request, refusal, sentence, ord)
-  where wallet.is_kept(i.kind, i.refusal)
-  on conflict on constraint txn_key do nothing;
-end
-$$;
-
--- The operations that are not posted: writes the refusals that are kept, and returns a row for each.
+-- The operations that are not posted: a row for each. p_base null: none of the call is posted; then the refusals that are kept are written here.
 -- p_atomic_from: null, or the position of the first operation in a call that is posted whole or not at all.
 create or replace function wallet.post_remaining (
-  p_batch wallet.batch, p_refusals text[], p_sentences text[], p_asked bigint[], p_at timestamptz, p_atomic_from integer)
+  p_batch wallet.batch, p_refusals text[], p_sentences text[], p_asked bigint[], p_at timestamptz, p_base bigint, p_atomic_from integer)
   returns setof wallet.verdict
   language plpgsql
 as $$
 declare
   v_bad record;
 begin
-  if exists (select from unnest(p_batch.kinds, p_refusals) u (kind, refusal) where wallet.is_kept(u.kind, u.refusal)) then
-    perform wallet.batch_refuse(p_batch, p_refusals, p_sentences, p_at);
+  if p_base is null and exists (select from unnest(p_batch.kinds, p_refusals) u (kind, refusal) where wallet.is_kept(u.kind, u.refusal)) then
+    perform wallet.batch_txns(p_batch, p_refusals, p_sentences, wallet.txn_base(), p_at);
   end if;
   if 'known' = any (p_refusals) then
     perform pawl.replay_barrier();
@@ -368,7 +383,7 @@ declare
   v_base bigint;
 begin
   if array_position(v_of.refusals, null) is null then -- all are refused
-    return query select * from wallet.post_remaining(v_batch, v_of.refusals, v_of.sentences, p_amounts, pawl.now(), p_atomic_from);
+    return query select * from wallet.post_remaining(v_batch, v_of.refusals, v_of.sentences, p_amounts, pawl.now(), null, p_atomic_from);
     return;
   end if;
   v_legs := wallet.batch_legs(v_batch, v_of.refusals);
@@ -388,14 +403,15 @@ begin
     end if;
   end if;
   if cardinality(v_post.ords) > 0 then
-    v_base := wallet.batch_write(v_post, v_legs, v_verdict.lefts, v_verdict.at);
+    v_base := wallet.batch_write(v_batch, case when v_some then v_verdict.refusals end, v_verdict.sentences, v_post, v_legs, v_verdict.lefts, v_verdict.at);
     return query select * from wallet.batch_verdicts(v_post, v_legs, p_owners, p_others, p_assets, v_base, v_verdict.at);
     if v_of.emits then
       perform wallet.emit(v_post, v_legs, v_verdict.at);
     end if;
   end if;
   if v_some then
-    return query select * from wallet.post_remaining(v_batch, v_verdict.refusals, v_verdict.sentences, p_amounts, v_verdict.at, p_atomic_from);
+    return query select * from wallet.post_remaining(v_batch, v_verdict.refusals, v_verdict.sentences, p_amounts, v_verdict.at, v_base,
+                                                     p_atomic_from);
   end if;
 end
 $$;

@@ -7,7 +7,7 @@
 -- beginning with the locks that are held by then. The invariants of post.sql hold on both paths.
 -- The locks are held until the commit, and a batch that has a wallet in common with another one waits for it. So everything that does not depend on
 -- the state of the wallets comes before the locks.
--- Lock order: wallets by id, then unique keys of wallet.txn, as in wallet.post_arrays.
+-- Lock order: wallets by id, then unique keys of wallet.txn in their order, as in wallet.post_arrays.
 
 -- A sum of bigint that is a bigint; the sum of PostgreSQL is a numeric, which a running sum would make for each row.
 create or replace aggregate wallet.sum_bigint (bigint) (sfunc = int8pl, stype = bigint, initcond = '0');
@@ -132,7 +132,8 @@ begin
     insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, other_id, amount, request)
     select v_base + i, p_at, p_txn_ids[i], 'transfer', p_asset_id, p_wallets[p_slots[2 * i - 1]], p_wallets[p_slots[2 * i]], p_amounts[i],
            nullif(p_requests[i], '{}')
-    from generate_series(1, v_count) i;
+    from generate_series(1, v_count) i
+    order by p_txn_ids[i]; -- so that two callers with the same keys and other wallets cannot wait for each other
   exception when unique_violation then
     return null;
   end;

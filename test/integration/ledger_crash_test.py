@@ -174,8 +174,7 @@ def key_forgotten(rows):
     replaced(rows, "wallet.legs_run", ("select from wallet.txn t where t.txn_id = p_txn_ids[1]", "select where false"),
              ("select from wallet.txn t where t.txn_id = k.txn_id limit 1", "select where false"))
     replaced(rows, "wallet.refusals_under_lock", ("from wallet.txn t where t.txn_id = u.txn_id and u.refusal is null limit 1", "where false"))
-    for function in ("wallet.batch_write", "wallet.batch_refuse"):
-        replaced(rows, function, ("on conflict on constraint txn_key do nothing", ""))
+    replaced(rows, "wallet.batch_txns", ("on conflict on constraint txn_key do nothing", ""))
     rows("alter table wallet.txn drop constraint txn_key; create index on wallet.txn (txn_id)")
 
 

@@ -108,4 +108,4 @@ select refusal from wallet.post('{topup}', array['00000000-0000-4000-8000-000000
 select p.ord, p.refusal, p.sentence
 from wallet.post_remaining((array[1], array['topup'], array['00000000-0000-4000-8000-0000000000b1']::uuid[], array[1],
   array[(select id from wallet.wallet where owner = 'ann' order by id limit 1)], array[null]::bigint[], array[5]::bigint[], array[null]::bigint[], array[null]::jsonb[])::wallet.batch,
-  '{busy}', '{ann}', '{5}', now(), null) p;
+  '{busy}', '{ann}', '{5}', now(), null, null) p;
