@@ -54,13 +54,25 @@ static void value_cut(const char *value, char *ret_cut)
     memcpy(ret_cut + kept, kept < size ? "..." : "", kept < size ? 4 : 1);
 }
 
+/* What a terminal would obey is escaped, also in JSON: operators read that too. */
+static void quoted_put(Text *line, const char *value)
+{
+    scoped_text Text quoted = {0};
+
+    text_init(&quoted, NULL, TEXT_MAX_LINE);
+    writer_quote(&quoted, value);
+    text_append_shown(line, text_string(&quoted));
+}
+
 /* Is it clear where the value ends, and is it harmless on a terminal? */
 static bool is_plain(const char *value, bool spaces_allowed)
 {
-    for (const char *c = value; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f || (!spaces_allowed && strchr(" \"=\\", *c)))
+    if (!*value || !text_is_utf8(value, strlen(value)))
+        return false;
+    for (const char *c = value; *c; c += text_character_size(*c))
+        if (text_obeyed(c, text_character_size(*c)) || strchr(spaces_allowed ? "\n\t" : "\n\t \"=\\", *c))
             return false;
-    return *value && text_is_utf8(value, strlen(value));
+    return true;
 }
 
 static void text_value(Text *line, const char *value, bool spaces_allowed)
@@ -71,7 +83,7 @@ static void text_value(Text *line, const char *value, bool spaces_allowed)
     if (is_plain(cut, spaces_allowed))
         text_append(line, cut);
     else
-        writer_quote(line, cut);
+        quoted_put(line, cut);
 }
 
 static void json_value(Text *line, const char *name, const char *value)
@@ -81,7 +93,7 @@ static void json_value(Text *line, const char *name, const char *value)
     value_cut(value, cut);
     writer_quote(line, name);
     text_append_char(line, ':');
-    writer_quote(line, cut);
+    quoted_put(line, cut);
 }
 
 static void head_put(Text *line, LogLevel level, const char *module, const char *message)

@@ -211,6 +211,33 @@ void text_clean(char *bytes, size_t size)
     }
 }
 
+uint32_t text_obeyed(const char *character, size_t size)
+{
+    static const unsigned char masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t                   c       = (unsigned char)character[0] & masks[size];
+
+    for (size_t i = 1; i < size; i++)
+        c = c << 6 | ((unsigned char)character[i] & 0x3f);
+    bool is_control = c < ' ' ? c != '\n' && c != '\t' : c >= 0x7f && c < 0xa0;
+    bool turns =
+        c == 0x061c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+
+    return is_control || turns ? c : 0;
+}
+
+void text_append_shown(Text *text, const char *utf8)
+{
+    for (size_t size; *utf8; utf8 += size) {
+        size            = text_character_size(*utf8);
+        uint32_t obeyed = text_obeyed(utf8, size);
+
+        if (obeyed)
+            text_print(text, "\\u%04x", obeyed);
+        else
+            text_append_bytes(text, utf8, size);
+    }
+}
+
 size_t text_cut(const char *bytes, size_t size, size_t size_max)
 {
     if (size <= size_max)

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/attr.h"
@@ -46,11 +47,24 @@ SCOPED(Text, text_done)
 bool text_is_utf8(const char *bytes, size_t size);
 /* Puts "?" in the place of every byte that keeps it from being so. */
 void text_clean(char *bytes, size_t size);
+/* The number of a well-formed character that a terminal would obey instead of showing it: a control character but line
+ * break and tab, or one that changes the direction of text. 0: it shows it. */
+uint32_t text_obeyed(const char *character, size_t size);
+/* Appends well-formed UTF-8, such characters as \u009b: a text in JSON keeps its value. */
+void text_append_shown(Text *text, const char *utf8);
 /* How many of size bytes to keep, at most size_max, without splitting a character. */
 size_t text_cut(const char *bytes, size_t size, size_t size_max);
 /* "in", "out": the nearest of the words by edit distance, else the only one that begins so; NULL: none. For "did you
  * mean". */
 const char *text_nearest(const char *word, const char *const *words, size_t count);
+
+/* The size of a well-formed character that begins with this byte. */
+static inline size_t text_character_size(char first)
+{
+    unsigned char byte = (unsigned char)first;
+
+    return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
 
 /* The value of a hexadecimal digit; -1: it is none. */
 static inline int text_hex(char c)

@@ -29,31 +29,6 @@ static Stream standard_output = {.file = STDOUT_FILENO}, standard_error = {.file
 
 /* ---- characters ---- */
 
-static size_t character_size(char first)
-{
-    unsigned char byte = (unsigned char)first;
-
-    return byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : CHARACTER_BYTES_MAX;
-}
-
-static uint32_t character_of(const char *bytes, size_t size)
-{
-    static const unsigned char masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t                   value   = (unsigned char)bytes[0] & masks[size];
-
-    for (size_t i = 1; i < size; i++)
-        value = value << 6 | ((unsigned char)bytes[i] & 0x3f);
-    return value;
-}
-
-static bool is_obeyed(uint32_t character)
-{
-    if (character < 0xa0)
-        return (character < ' ' && character != '\n' && character != '\t') || character >= 0x7f;
-    return character == 0x061c || character == 0x200e || character == 0x200f ||
-           (character >= 0x2028 && character <= 0x202e) || (character >= 0x2066 && character <= 0x2069);
-}
-
 static void escape(const Filter *filter, uint32_t character, Text *text)
 {
     text_print(text, filter->json || character > 0xff ? "\\u%04x" : "\\x%02x", character);
@@ -84,12 +59,12 @@ static bool begun_is_open(const Filter *filter, size_t size)
 static void begun_show(Filter *filter, bool is_end, Text *text)
 {
     while (filter->begun_size > 0) {
-        size_t   size = character_size(filter->begun[0]);
+        size_t   size = text_character_size(filter->begun[0]);
         uint32_t character;
 
         if (begun_is_whole(filter, size)) {
-            character = character_of(filter->begun, size);
-            if (is_obeyed(character))
+            character = text_obeyed(filter->begun, size);
+            if (character)
                 escape(filter, character, text);
             else
                 text_append_bytes(text, filter->begun, size);

@@ -53,6 +53,28 @@ static const char *log_stop(void)
     return lines;
 }
 
+/* Control characters of both sets, and those that change the direction of text. */
+#define OBEYED                                                                                                       \
+    "a\x1b["                                                                                                         \
+    "2J\x7f\xc2\x80\xc2\x9b\xd8\x9c\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\xa8\xe2\x80\xaa\xe2\x80\xae\xe2\x81\xa6\xe2\x81" \
+    "\xa9z"
+#define OBEYED_SHOWN "\"a\\u001b[2J\\u007f\\u0080\\u009b\\u061c\\u200e\\u200f\\u2028\\u202a\\u202e\\u2066\\u2069z\""
+
+TEST(log_shows_what_a_terminal_would_obey)
+{
+    log_start(LOG_INFO, LOG_TEXT);
+    log_write(LOG_INFO, "pool", OBEYED, LOG_STR("said", OBEYED));
+    log_write(LOG_INFO, "pool", "na\xc3\xafve \xe2\x82\xac", LOG_STR("said", "\xe2\x80\xae"));
+    assert_string_equal(log_stop(), "2026-11-15 07:41:22.123 INFO  pool: " OBEYED_SHOWN " said=" OBEYED_SHOWN "\n"
+                                    "2026-11-15 07:41:22.123 INFO  pool: na\xc3\xafve \xe2\x82\xac said=\"\\u202e\"\n");
+    log_start(LOG_INFO, LOG_JSON);
+    log_write(LOG_INFO, "pool", OBEYED, LOG_STR("said", OBEYED));
+    assert_string_equal(
+        log_stop(),
+        "{\"time\":\"2026-11-15T07:41:22.123Z\",\"level\":\"info\",\"module\":\"pool\",\"message\":" OBEYED_SHOWN
+        ",\"said\":" OBEYED_SHOWN "}\n");
+}
+
 TEST(log_text_line)
 {
     log_start(LOG_INFO, LOG_TEXT);
