@@ -22,6 +22,7 @@
 #include "http/asset.h"
 #include "http/route.h"
 #include "ops/alert.h"
+#include "pg/combiner.h"
 #include "pg/lock_calls.h"
 #include "pg/pool.h"
 #include "telegram/intake.h"
@@ -41,6 +42,7 @@ typedef struct Api {
     Leases        *leases;
     LockCalls     *decisions, *batches; /* of apart.c; of batches of commands and processes */
     LockCalls     *reports, *answers;   /* of processes in code; under an Idempotency-Key */
+    Combiner      *verifies;            /* of verify.c */
     Waker         *waker;
     Wake           wake; /* waker's */
     Claims        *claims;
@@ -174,5 +176,10 @@ struct Once {
  * request's arena. */
 must_check ErrorCode api_once_submit(Api *api, Request *request, Response *response, Once *once, Error *reterr);
 void                 api_once_done(void *once);
+
+/* ---- verify.c ---- */
+
+/* Api.verifies: requests for verifications of the ledger. */
+Combiner *api_verifies_new(Api *api);
 
 #endif

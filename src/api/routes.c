@@ -225,7 +225,7 @@ static const Route rows[] = {
     {HTTP_GET, "/v1/groups/{chat}/matches", api_rating_matches, READS_RATINGS, .parameters = api_rating_page_parameters,
      .captures = api_rating_captures, .summary = "Matches of a group, newest first, including those that were undone",
      .answer = &answer_matches},
-    {HTTP_GET, "/v1/ledger/verify", api_verify, READS_MONEY | SCOPE_ADMIN, .deadline_ms = 600000,
+    {HTTP_GET, "/v1/ledger/verify", api_verify, READS_MONEY | SCOPE_ADMIN, .is_inline = true, .deadline_ms = 600000,
      .parameters = api_verify_parameters, .summary = "Verify the ledger and name every inconsistent row",
      .example = "{\"ok\":true,\"rows\":0,\"seals\":0,\"unsealed\":0,\"took_ms\":0,\"findings\":[],\"more\":false}",
      .answer = &answer_verify},

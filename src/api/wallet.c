@@ -8,7 +8,6 @@
 #include "base/writer.h"
 #include "wallet/entry.h"
 #include "wallet/ledger.h"
-#include "wallet/verify.h"
 #include "wallet/wallet.h"
 
 /* ---- open ---- */
@@ -131,28 +130,4 @@ ErrorCode api_transaction_show(void *context, Request *request, Response *respon
 ErrorCode api_hold_show(void *context, Request *request, Response *response, Error *reterr)
 {
     return show_answer(context, request, hold_show, response, reterr);
-}
-
-/* ---- verification ---- */
-
-const RouteParameter api_verify_parameters[] = {
-    {"new", "only what was posted since the last clean verification", PARAMETER_BOOL},
-    {NULL, NULL}
-};
-
-/* Findings are a result, not an error: 200. */
-ErrorCode api_verify(void *context, Request *request, Response *response, Error *reterr)
-{
-    Api          *api      = context;
-    const char   *only_new = request_query(request, "new");
-    VerifyReport *report   = arena_alloc(request_arena(request), sizeof *report);
-    VerifyOptions options  = {.incremental = only_new && strcmp(only_new, "true") == 0};
-    Writer        writer;
-
-    if (only_new && !options.incremental && strcmp(only_new, "false") != 0)
-        return fail(reterr, ERR_INVALID, "parameter \"new\" must be true or false, got \"%.60s\"", only_new);
-    TRY(wallet_verify(api->pool, &options, request_deadline(request), request_arena(request), report, reterr));
-    writer_open(&writer, &response->body);
-    verify_write(&writer, report);
-    return OK;
 }

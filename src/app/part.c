@@ -78,6 +78,7 @@ static ErrorCode api_start(Daemon *daemon, Error *reterr)
     api->leases          = leases_new(api->pool, &api->wake);
     api->reports         = lock_calls_new(combiner_share(status.size_max, 2));
     api->answers         = lock_calls_new(combiner_share(status.size_max, 4));
+    api->verifies        = api_verifies_new(api);
     api->claims          = claims_new(api->pool, daemon->listen);
     api->ready           = ready_new(api->pool);
     if (settings_has_webhook(settings)) {
@@ -107,6 +108,7 @@ static void api_free(Daemon *daemon)
     claims_free(api->claims);
     ready_free(api->ready);
     waker_free(api->waker);
+    combiner_free(api->verifies);
     lock_calls_free(api->answers);
     lock_calls_free(api->reports);
     leases_free(api->leases);

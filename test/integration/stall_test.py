@@ -182,6 +182,27 @@ def reads_of_one_key_that_wait_delay_no_other_route_and_no_other_key():
 
 
 @test
+def verifications_of_the_ledger_that_wait_delay_no_read_not_even_of_their_key():
+    """They wait for a table that only the seals are in. One runs, and those that came meanwhile have the result of the next one."""
+    with Database() as db, Pawl(db, env=ENV) as pawl:
+        pawl.serve("--role", "api")
+        wallets_open(pawl, "eve")
+        curious = pawl.run("key", "create", "curious", "--scopes", "read").stdout.strip()
+        with Session(db.url) as session:
+            session.do("begin; lock table wallet.seal in access exclusive mode")
+            held = Waiting(pawl, db, lambda n: pawl.http("GET", f"/v1/ledger/verify?new={'false' if n % 2 else 'true'}", token=curious, timeout=TIMEOUT_S))
+            for _ in range(3):
+                assert pawl.http("GET", "/v1/wallets/eve", token=curious, timeout=TIMEOUT_S).json["balance"] == 1000
+                assert pawl.http("GET", "/v1/commands?domain=web", token=curious, timeout=TIMEOUT_S).status == 200
+                assert waiting(db) == 1, "one verification at a time"
+            assert held.answers == [], held.answers[0]
+            session.do("rollback")
+        assert held.statuses() == {200}, held.answers[0]
+        assert {(answer.json["ok"], answer.json["findings"] == []) for answer in held.answers} == {(True, True)}
+        stop_clean(pawl.server)
+
+
+@test
 def many_settles_of_a_lease_that_is_locked_do_not_delay_others():
     """An application's cancel that is not committed. Each of them is tried again for a second, and then says so."""
     with Database() as db, Pawl(db, env=ENV) as pawl:
