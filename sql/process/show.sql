@@ -10,7 +10,7 @@ as $$
     (select 'WAITING_FOR_TSQ' from pawl.tsq t where t.id = p_id),
     (select 'COMPENSATING' where p.phase = 'compensating'),
     (select 'IN_PROGRESS' from pawl.lease l where l.id = p_id),
-    (select p.wait from pawl.delayed d where d.id = p_id),
+    (select p.wait from pawl.delayed d where d.id = p_id and d.due = p.wait_due), -- not if it was put off since
     'PENDING')
   from pawl.process p where p.id = p_id
 $$;
@@ -375,7 +375,7 @@ begin
       open v_ids no scroll for -- without those that wait
         select i.id, i.is_last from pawl.pending_ids(p_domain_id, null, p_before, p_looks, p_looks) i
         where i.is_last or not exists (select from pawl.process p where p.id = i.id and p.wait is not null)
-          or not exists (select from pawl.delayed d where d.id = i.id);
+          or not exists (select from pawl.delayed d where d.id = i.id and d.due = (select p.wait_due from pawl.process p where p.id = i.id));
     when p_domain_id is null and p_type is null then
       open v_ids no scroll for select p.id, false from pawl.process p where p.id < p_before order by p.id desc;
     else

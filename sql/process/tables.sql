@@ -84,6 +84,7 @@ create table pawl.process (
   reason text, -- why it is compensated; null: its code has not said
   compensating_at timestamptz, -- when that began
   wait text, -- the status that it shows while it waits
+  wait_due timestamptz, -- of pawl.delayed, while it waits; with another one there it has gone on, and was put off
   -- What resumes it, of which one is enough: [{"kind": "signal" | "reply" | "any", "name", "item", "undo", "aside",
   -- "count", "to_step", "to_item"}]. A count is that of all such responses since the start; of signals without those that name another step.
   waits jsonb,

@@ -306,7 +306,7 @@ begin
     from ended e join asleep a on a.id = e.id
     returning 1
   ), noted as (
-    update pawl.process p set wait = a.wait, waits = a.waits_for, step = coalesce(a.step, p.step),
+    update pawl.process p set wait = a.wait, wait_due = a.due, waits = a.waits_for, step = coalesce(a.step, p.step),
       item = case when a.step is null then p.item else a.item end, undo = case when a.step is null then p.undo else a.undo end,
       waited_at = case when a.wait <> 'WAITING_FOR_RETRY' then v_now end
     from asleep a where p.id = a.id
