@@ -290,8 +290,8 @@ $$;
 -- worker, and a response too large for memory or for HTTP would cost each of them an attempt. p_workers: the worker of the first command, of the
 -- second and so on, where one claim serves several; NULL: all are for p_worker. p_begin, p_lost: how many of them can be begun at once, and how many
 -- commands the worker has whose last attempt was lost, with NULLs as of pawl.claim_careful.
--- p_unflushed: commit without waiting for the flush, because the caller's transaction does nothing else. A crash of the server may undo the claim; then
--- the row that the token names is gone, and the command is claimed again as if it had not been. A last attempt is flushed, because it must not be had twice.
+-- p_unflushed: as of pawl.lease_commit. After a crash that has undone the claim the row that the token names is gone, and the command is claimed again as
+-- if it had not been. A last attempt must not be had twice.
 -- progress: the last report of the attempts before; null: there is none.
 -- p_read: of a claim of some types, read at most so many commands; null: all. When none of them may be leased and more are queued, the only row has a null
 -- id, and the priority and position at which a next claim has to go on, with those of p_after for the others.
@@ -341,9 +341,7 @@ begin
     select f.tids, f.lost, f.has_last into v_tids, v_lost, v_has_last
     from pawl.claim_find(p_domain_id, p_limit, array_fill(0::bigint, array[10]), p_types, p_begin, p_lost, null) f;
   end if;
-  if p_unflushed and not v_has_last then
-    perform set_config('synchronous_commit', 'off', true);
-  end if;
+  perform pawl.lease_commit(p_unflushed, v_has_last);
   v_token := pawl.lease_token();
   v_now := pawl.now(); -- after the rows were found: whatever was found was sent before, so the audit shows RECEIVED after SENT
   return query

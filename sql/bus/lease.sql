@@ -32,25 +32,44 @@ begin
 end
 $$;
 
+-- The one rule about the flush (ADR 42): the caller's transaction, which does nothing else with p_unflushed, commits without waiting for it, unless it
+-- has a command in its last attempt or ends one. A crash of the server may undo the rest: a claim that never happened, a heartbeat that never came, a
+-- release whose lease expires instead, which costs an attempt. p_must_last: a crash must not undo it; null: nothing was done.
+create or replace function pawl.lease_commit (p_unflushed boolean, p_must_last boolean)
+  returns void
+  language plpgsql
+as $$
+begin
+  if p_unflushed and p_must_last is not true then
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
+end
+$$;
+
 -- Locks the leases that the caller has under these tokens. One that another transaction has locked is skipped. A command whose cancellation
--- was asked for ends here. ords, ids, tids: of the leases that are locked; canceled: the items of commands that ended, by their ords.
+-- was asked for ends here. ords, ids, tids: of the leases that are locked; canceled: the items of commands that ended, by their ords. p_unflushed: as of
+-- pawl.lease_commit.
 create or replace function pawl.lease_hold (
-  p_ids bigint[], p_tokens bigint[], out ords integer[], out ids bigint[], out tids tid[], out canceled integer[])
+  p_ids bigint[], p_tokens bigint[], p_unflushed boolean, out ords integer[], out ids bigint[], out tids tid[], out canceled integer[])
   language plpgsql
 as $$
 declare
   v_canceled bigint[];
+  v_must_last boolean;
 begin
   -- One index lookup per item, by lateral: a join could scan the leases first, with the dead entries of all that have ended.
   select array_agg(h.ord) filter (where not h.cancel), array_agg(h.id) filter (where not h.cancel),
-         array_agg(h.tid) filter (where not h.cancel), array_agg(h.ord) filter (where h.cancel), array_agg(h.id) filter (where h.cancel)
-  into ords, ids, tids, canceled, v_canceled
+         array_agg(h.tid) filter (where not h.cancel), array_agg(h.ord) filter (where h.cancel), array_agg(h.id) filter (where h.cancel),
+         bool_or(h.cancel or h.is_last)
+  into ords, ids, tids, canceled, v_canceled, v_must_last
   from (
-    select i.ord::integer, i.id, l.tid, l.cancel
+    select i.ord::integer, i.id, l.tid, l.cancel, l.is_last
     from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
     cross join lateral (
-      select l.ctid as tid, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
+      select l.ctid as tid, l.cancel, l.attempt >= l.max_attempts as is_last
+      from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
   ) h;
+  perform pawl.lease_commit(p_unflushed, v_must_last);
   if v_canceled is not null then
     perform pawl.finish_canceled(v_canceled);
   end if;
@@ -149,8 +168,8 @@ as $$
 $$;
 
 -- Keep what is still ours for longer. A command whose cancellation was asked for ends here: verdict CANCELED.
--- Verdicts: EXTENDED, CANCELED, LOST, BUSY (its extension is noted for pawl.requeue_due).
-create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer)
+-- Verdicts: EXTENDED, CANCELED, LOST, BUSY (its extension is noted for pawl.requeue_due). p_unflushed: as of pawl.lease_commit.
+create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer, p_unflushed boolean default false)
   returns table (ord integer, verdict text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -166,7 +185,7 @@ begin
   if (p_lease_ms between 100 and 86400000) is not true then
     raise exception 'lease must be from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
-  select h.ords, h.tids, h.canceled into v_kept, v_tids, v_ended from pawl.lease_hold(p_ids, p_tokens) h;
+  select h.ords, h.tids, h.canceled into v_kept, v_tids, v_ended from pawl.lease_hold(p_ids, p_tokens, p_unflushed) h;
   update pawl.lease l set until = v_now + p_lease_ms * interval '1 ms', lease_ms = p_lease_ms where l.ctid = any (v_tids);
   if coalesce(cardinality(v_kept), 0) + coalesce(cardinality(v_ended), 0) < cardinality(p_ids) then
     perform pawl.lease_extend_locked(p_ids, p_tokens, array(select unnest(v_kept || v_ended)), v_now, p_lease_ms);

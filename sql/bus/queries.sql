@@ -207,11 +207,9 @@ union all
  order by d.id desc limit 1000)
 
 -- name: extend
--- Keep leases for $3 ms more; a verdict for each, in order. Does not wait for the flush: what a crash undoes is a heartbeat
--- that never came. $1 ids, $2 tokens, $3 ms
+-- Keep leases for $3 ms more; a verdict for each, in order. $1 ids, $2 tokens, $3 ms
 select e.verdict
-from (select set_config('synchronous_commit', 'off', true) offset 0) s
-cross join lateral pawl.extend($1::bigint[], $2::bigint[], $3::integer) e
+from pawl.extend($1::bigint[], $2::bigint[], $3::integer, p_unflushed => true) e
 order by e.ord
 
 -- name: handler_call
@@ -274,10 +272,9 @@ from pawl.retain($1, make_interval(days => $2), make_interval(days => greatest($
 select case when pawl.retention_ready() then pawl.prune_audit($1, make_interval(days => $2)) else 0 end as value
 
 -- name: release
--- Undo a claim: $1 ids, $2 tokens; a verdict for each, in order. Does not wait for the flush: what a crash undoes expires
+-- Undo a claim: $1 ids, $2 tokens; a verdict for each, in order
 select r.verdict
-from (select set_config('synchronous_commit', 'off', true) offset 0) s
-cross join lateral pawl.release($1::bigint[], $2::bigint[]) r
+from pawl.release($1::bigint[], $2::bigint[], p_unflushed => true) r
 order by r.ord
 
 -- name: report_progress

@@ -2,10 +2,10 @@
 
 -- Queue leased commands again as if they had not been claimed: the attempt does not count. One whose cancellation was asked for
 -- meanwhile ends here. A lease with another token, or one that another transaction has locked, is left alone.
--- Verdicts: RELEASED, CANCELED, LOST and BUSY as of pawl.extend.
+-- Verdicts: RELEASED, CANCELED, LOST and BUSY as of pawl.extend. p_unflushed: as of pawl.lease_commit.
 -- Lock order: leases by id, then the allocation lock, as extend and rescue do.
 -- Errors: QU001 arrays of different length, with nulls, or not numbered from 1.
-create or replace function pawl.release (p_ids bigint[], p_tokens bigint[])
+create or replace function pawl.release (p_ids bigint[], p_tokens bigint[], p_unflushed boolean default false)
   returns table (ord integer, verdict text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -18,7 +18,7 @@ declare
   v_canceled integer[];
 begin
   perform pawl.lease_check(p_ids, p_tokens);
-  select h.ids, h.ords, h.canceled into v_held, v_released, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;
+  select h.ids, h.ords, h.canceled into v_held, v_released, v_canceled from pawl.lease_hold(p_ids, p_tokens, p_unflushed) h;
   if v_held is not null then
     perform pawl.command_allocation_lock();
     with released as (
@@ -61,7 +61,7 @@ begin
   perform pawl.lease_check(p_ids, p_tokens);
   perform pawl.array_check('delays_ms', p_delays_ms, cardinality(p_ids), 'QU001');
   perform pawl.delays_check(p_delays_ms, false);
-  select h.ids, h.ords, cardinality(h.canceled) into v_held, v_ords, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;
+  select h.ids, h.ords, cardinality(h.canceled) into v_held, v_ords, v_canceled from pawl.lease_hold(p_ids, p_tokens, false) h;
   if v_held is not null then
     perform pawl.command_allocation_lock();
     v_now := pawl.now(); -- under the lock: see pawl.requeue_due

@@ -522,6 +522,11 @@ TEST(due_watermark_moves_by_proof_and_goes_back_with_the_server)
     "deferrable initially deferred for each row execute function public.note();"                                     \
     "do 'begin execute format(''alter database %I set synchronous_commit = on'', current_database()); end'"
 
+static const char *commits(Bus *bus)
+{
+    return database_get_text(bus->db, "select string_agg(setting, ' ' order by n) from public.noted", bus->arena);
+}
+
 /* What a crash may undo without harm is not waited for: see bus_crash_test.py. */
 TEST(claims_heartbeats_and_releases_do_not_wait_for_a_flush)
 {
@@ -550,7 +555,37 @@ TEST(claims_heartbeats_and_releases_do_not_wait_for_a_flush)
     last.max_attempts = 1;
     assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
     assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
-    assert_string_equal(database_get_text(bus->db, "select string_agg(setting, ' ' order by n) from public.noted",
-                                          bus->arena),
-                        "on off off off off on on on");
+    assert_string_equal(commits(bus), "on off off off off on on on");
+}
+
+/* Of a last attempt nothing may be undone: a lost release costs the command its last attempt, which nobody began. Nor may the end of a command. */
+TEST(what_concerns_a_last_attempt_or_ends_a_command_waits_for_a_flush)
+{
+    scoped(bus_free) Bus *bus     = bus_new(4);
+    SendItem              last    = bus_item("mail", "t", NULL);
+    SendItem             *list    = &last;
+    ClaimedCommand       *claimed = NULL;
+    LeaseVerdict          verdicts[2];
+    Error                 error = {0};
+
+    database_exec(bus->db, COMMITS_NOTED);
+    pool_free(bus->pool);
+    assert_ok(pool_new(&(PoolOptions){.conninfo = database_url(bus->db), .size_max = 4}, &bus->pool, &error));
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    last.max_attempts                     = 1;
+    assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
+    assert_ok(lease_extend(bus->pool, soon(), bus->arena, &claimed->id, &claimed->token, 1, 30000, verdicts, &error));
+    assert_ok(lease_release(bus->pool, soon(), bus->arena, claimed, 1, verdicts, &error));
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
+    assert_string_equal(commits(bus), "on on on on on"); /* the first is that of the send */
+    bus_send(bus, "mail", 4);
+    assert_int_equal(bus_claim(bus, claimer, 4, 30000, &claimed), 4);
+    database_exec(bus->db, "update pawl.lease set cancel = true where id % 2 = 0");
+    database_exec(bus->db, "truncate public.noted");
+    assert_ok(lease_extend(bus->pool, soon(), bus->arena, (int64_t[]){claimed[0].id, claimed[1].id},
+                           (int64_t[]){claimed->token, claimed->token}, 2, 30000, verdicts, &error));
+    assert_ok(lease_release(bus->pool, soon(), bus->arena, claimed + 2, 2, verdicts, &error));
+    assert_int_equal(bus_count(bus, "outcome where status = 'CANCELED'"), 2);
+    assert_null(strstr(commits(bus), "off"));
 }

@@ -760,9 +760,10 @@ TEST(migrate_of_several_databases_at_once_makes_the_roles_once)
 
 TEST(migrate_without_the_right_to_create_roles_goes_on_and_grants_later)
 {
-    static const char *const may =
-        "select where has_function_privilege('pawl_app', 'pawl.extend(bigint[], bigint[], integer)', 'execute')"
-        " and not has_function_privilege('pawl_reader', 'pawl.extend(bigint[], bigint[], integer)', 'execute')";
+    static const char *const may = "select where has_function_privilege('pawl_app', 'pawl.extend(bigint[], bigint[], "
+                                   "integer, boolean)', 'execute')"
+                                   " and not has_function_privilege('pawl_reader', 'pawl.extend(bigint[], bigint[], "
+                                   "integer, boolean)', 'execute')";
     scoped(test_server_free) TestServer *server = test_server_new((TestServerOptions){.unix_url = true});
     char                                 url[CONNINFO_SIZE];
     Migrator                             migrator = {.url = url, .schema = &schema_embedded};
