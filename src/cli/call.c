@@ -377,6 +377,13 @@ ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_c
     return OK;
 }
 
+ErrorCode call_open(Call *call, AppReach reach, Error *reterr)
+{
+    TRY(app_open(&call->given, reach, &call->app, reterr));
+    call->pool = call->app->pool;
+    return OK;
+}
+
 /* Standard input as a whole, for "-". */
 static ErrorCode input_read(Arena *arena, const char **ret_text, Error *reterr)
 {

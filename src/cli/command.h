@@ -25,6 +25,8 @@ typedef struct {
 typedef struct Call {
     Arena        *arena;
     SettingsGiven given;
+    App          *app;  /* NULL before call_open(); main() closes it */
+    Pool         *pool; /* the app's */
     bool          json;
     int           count; /* positional arguments */
     const char   *arguments[COMMAND_ARGUMENTS_MAX];
@@ -69,12 +71,12 @@ must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **
 
 /* The id of the key that --key gives; a text becomes one that depends on the role of the session. Without --key *id stays as it is. flag: what else
  * gives the id. ERR_USAGE: it has given another one. */
-must_check ErrorCode key_take(Call *call, const App *app, const char *flag, const char **id, Error *reterr);
+must_check ErrorCode key_take(Call *call, const char *flag, const char **id, Error *reterr);
 
 /* A misspelled domain is a queue without senders, and a new one without workers. If nothing was sent to it, standard error says so when another
  * name is near, and on a terminal in any case. prefix: of the domain's name on the bus. domain NULL: none was given. Best effort: the role may not
  * read the names. */
-void domain_note(Call *call, const App *app, const char *prefix, const char *domain);
+void domain_note(Call *call, const char *prefix, const char *domain);
 
 /* --delay and --priority, into the item. */
 must_check ErrorCode send_turn_take(const Call *call, SendItem *item, Error *reterr);
@@ -86,12 +88,15 @@ typedef struct {
     const char     *word;
     ErrorCode (*check)(const char *payload, Error *reterr);
 } SendLines;
-must_check ErrorCode send_lines(Call *call, App *app, const SendLines *lines, Error *reterr);
+must_check ErrorCode send_lines(Call *call, const SendLines *lines, Error *reterr);
 /* ERR_USAGE: --lines beside a payload, an id or a key. count: arguments that are no payload. */
 must_check ErrorCode send_lines_check(Call *call, int count, Error *reterr);
 
 /* A payload given as an argument; "-" is standard input as a whole. NULL when it was not given. */
 must_check ErrorCode call_payload(Call *call, int index, const char **ret_text, Error *reterr);
+
+/* Open the database, or as much of the app as a command needs: after its arguments were checked. */
+must_check ErrorCode call_open(Call *call, AppReach reach, Error *reterr);
 
 /* Turn argv into a command and a call. ERR_USAGE says what is wrong and suggests the nearest word. Flags and arguments may be mixed; flags
  * that every command takes may precede it; after "--" everything is an argument. A --help anywhere selects

@@ -318,12 +318,11 @@ static ErrorCode plan_run(Bench *bench, const Plan *plan, Error *reterr)
 
 static ErrorCode bench_command(Call *call, const char *name, Error *reterr)
 {
-    scoped(app_close) App *app     = NULL;
-    Bench                 *bench   = arena_alloc(call->arena, sizeof *bench);
-    BenchOptions           options = {0};
-    Plan                   plan;
-    sigset_t               set;
-    ErrorCode              code;
+    Bench       *bench   = arena_alloc(call->arena, sizeof *bench);
+    BenchOptions options = {0};
+    Plan         plan;
+    sigset_t     set;
+    ErrorCode    code;
 
     TRY(options_read(call, name, &options, reterr));
     TRY(plan_make(call, name, &plan, reterr));
@@ -331,8 +330,8 @@ static ErrorCode bench_command(Call *call, const char *name, Error *reterr)
     signals_fill(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* before the first thread: only the watch waits for them */
     signal(SIGPIPE, SIG_IGN);
-    TRY(app_open(&call->given, APP_POOL, &app, reterr));
-    bench_init(bench, app->database_url, app->settings.listen_database_url, call->arena);
+    TRY(call_open(call, APP_POOL, reterr));
+    bench_init(bench, call->app->database_url, call->app->settings.listen_database_url, call->arena);
     bench->options = options;
     code           = plan_run(bench, &plan, reterr);
     if (code != OK && bench->report.figure_count + bench->report.window_count == 0)

@@ -41,13 +41,12 @@ static ErrorCode filter_read(const Call *call, CommandFilter *ret_filter, Error 
 
 ErrorCode command_command_show(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    char                   id[UUID_TEXT_SIZE];
-    const char            *json;
+    char        id[UUID_TEXT_SIZE];
+    const char *json;
 
     TRY(id_check(call, id, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(command_show(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, call_flag(call, "--domain"), &json,
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(command_show(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, call_flag(call, "--domain"), &json,
                      reterr));
     if (call->json)
         printf("%s\n", json);
@@ -68,7 +67,7 @@ static const ListColumn list_columns[] = {
 };
 
 /* Page by page, until the limit or the end: a filter that matches few of many commands has pages without any. */
-static ErrorCode pages_print(Call *call, App *app, const CommandFilter *filter, const ListShape *shape, Error *reterr)
+static ErrorCode pages_print(Call *call, const CommandFilter *filter, const ListShape *shape, Error *reterr)
 {
     CommandFilter page = *filter;
     Progress      progress;
@@ -84,7 +83,7 @@ static ErrorCode pages_print(Call *call, App *app, const CommandFilter *filter, 
         int                       count;
 
         code =
-            command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, &rows, &count, &page.before, reterr);
+            command_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, &rows, &count, &page.before, reterr);
         if (code != OK)
             break;
         list_rows(&list, rows, count);
@@ -99,18 +98,17 @@ static ErrorCode pages_print(Call *call, App *app, const CommandFilter *filter, 
 
 static ErrorCode commands_print(Call *call, const CommandFilter *filter, const char *none, Error *reterr)
 {
-    ListShape              shape = {list_columns, COUNT(list_columns), sizeof(Command), none, command_write};
-    scoped(app_close) App *app   = NULL;
-    int64_t                total;
+    ListShape shape = {list_columns, COUNT(list_columns), sizeof(Command), none, command_write};
+    int64_t   total;
 
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    domain_note(call, app, "", filter->domain);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    domain_note(call, "", filter->domain);
     if (call_flag(call, "--count")) {
-        TRY(command_count(app->pool, deadline_in_ms(APP_COMMAND_MS), filter, &total, reterr));
+        TRY(command_count(call->pool, deadline_in_ms(APP_COMMAND_MS), filter, &total, reterr));
         printf(call->json ? "{\"count\":%" PRId64 "}\n" : "%" PRId64 "\n", total);
         return OK;
     }
-    return pages_print(call, app, filter, &shape, reterr);
+    return pages_print(call, filter, &shape, reterr);
 }
 
 ErrorCode command_command_list(Call *call, Error *reterr)
@@ -123,17 +121,16 @@ ErrorCode command_command_list(Call *call, Error *reterr)
 
 ErrorCode command_command_cancel(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    char                   id[UUID_TEXT_SIZE];
-    const char            *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
-    Decision              *decision;
+    char        id[UUID_TEXT_SIZE];
+    const char *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
+    Decision   *decision;
 
     TRY(id_check(call, id, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(command_cancel(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(command_cancel(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
                        (CommandNames){ids, domains, 1}, call_flag(call, "--reason"), call_operator(call), &decision,
                        reterr));
-    wake_domains(app, decision->wake);
+    wake_domains(call, decision->wake);
     return decision_print(call, "command", id, decision, reterr);
 }
 
@@ -148,16 +145,16 @@ ErrorCode command_tsq_list(Call *call, Error *reterr)
     return commands_print(call, &filter, "nothing in the troubleshooting queue", reterr);
 }
 
-static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, Error *reterr)
+static ErrorCode decide_one(Call *call, const TsqDecision *decision, Error *reterr)
 {
     char        id[UUID_TEXT_SIZE];
     const char *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
     Decision   *made;
 
     TRY(id_check(call, id, reterr));
-    TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+    TRY(tsq_decide(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
                    (CommandNames){ids, domains, 1}, decision, &made, reterr));
-    wake_domains(app, made->wake);
+    wake_domains(call, made->wake);
     return decision_print(call, "command", id, made, reterr);
 }
 
@@ -165,7 +162,7 @@ static const char *const decided_words[] = {
     [TSQ_RETRY] = "queued again", [TSQ_CANCEL] = "canceled", [TSQ_COMPLETE] = "completed"};
 
 /* All that match, page by page. */
-static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, Error *reterr)
+static ErrorCode decide_all(Call *call, const TsqDecision *decision, Error *reterr)
 {
     CommandFilter filter;
     int64_t       total, done = 0, locked = 0;
@@ -173,7 +170,7 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
     TRY(filter_read(call, &filter, reterr));
     filter.status = "IN_TSQ";
     filter.limit  = LIST_MAX;
-    TRY(command_count(app->pool, deadline_in_ms(APP_COMMAND_MS), &filter, &total, reterr));
+    TRY(command_count(call->pool, deadline_in_ms(APP_COMMAND_MS), &filter, &total, reterr));
     if (total > 0 && !call_flag(call, "--yes")) {
         fprintf(stderr, "%" PRId64 " command%s: add --yes to decide about %s\n", total,
                 total == 1 ? " matches" : "s match", total == 1 ? "it" : "all of them");
@@ -186,16 +183,16 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
         const char               *ids[LIST_MAX], *domains[LIST_MAX];
         int                       count;
 
-        TRY(command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &list, &count, &filter.before,
+        TRY(command_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &list, &count, &filter.before,
                          reterr));
         for (int i = 0; i < count; i++) {
             ids[i]     = list[i].command_id;
             domains[i] = list[i].domain;
         }
         if (count) {
-            TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena,
+            TRY(tsq_decide(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena,
                            (CommandNames){ids, domains, count}, decision, &made, reterr));
-            wake_domains(app, made->wake);
+            wake_domains(call, made->wake);
         }
         for (int i = 0; i < count; i++) {
             done += made[i].is_new;
@@ -213,20 +210,19 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
 
 static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
 {
-    scoped(app_close) App *app      = NULL;
-    TsqDecision            decision = {.action = action,
-                                       .actor  = call_operator(call),
-                                       .reason = call_flag(call, "--reason"),
-                                       .result = call_flag(call, "--result")};
-    bool                   is_all;
+    TsqDecision decision = {.action = action,
+                            .actor  = call_operator(call),
+                            .reason = call_flag(call, "--reason"),
+                            .result = call_flag(call, "--result")};
+    bool        is_all;
 
     TRY(call_one_or_all(call, "command", &is_all, reterr));
     if (decision.result && reader_check(decision.result, strlen(decision.result), reterr) != OK) {
         error_prefix(reterr, "--result");
         return ERR_USAGE;
     }
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    return is_all ? decide_all(call, app, &decision, reterr) : decide_one(call, app, &decision, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    return is_all ? decide_all(call, &decision, reterr) : decide_one(call, &decision, reterr);
 }
 
 ErrorCode command_tsq_retry(Call *call, Error *reterr)
@@ -246,11 +242,11 @@ ErrorCode command_tsq_complete(Call *call, Error *reterr)
 
 /* ---- batch ---- */
 
-static ErrorCode batch_print(Call *call, App *app, const char *id, Error *reterr)
+static ErrorCode batch_print(Call *call, const char *id, Error *reterr)
 {
     Batch batch;
 
-    TRY(batch_progress(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &batch, reterr));
+    TRY(batch_progress(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &batch, reterr));
     if (call->json) {
         object_print(batch_write, call->arena, &batch);
         return OK;
@@ -265,18 +261,16 @@ static ErrorCode batch_print(Call *call, App *app, const char *id, Error *reterr
 
 ErrorCode command_batch_show(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    char                   id[UUID_TEXT_SIZE];
+    char id[UUID_TEXT_SIZE];
 
     TRY(id_check(call, id, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    return batch_print(call, app, id, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    return batch_print(call, id, reterr);
 }
 
 /* Open and empty: commands are added by send --batch, from any process. */
 ErrorCode command_batch_create(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
     BatchNew batch = {.name = call_flag(call, "--name"), .on_complete = call_flag(call, "--on-complete"), .open = true};
     SendRequest last;
     const char *id;
@@ -284,8 +278,8 @@ ErrorCode command_batch_create(Call *call, Error *reterr)
     TRY(call_uuid(call, "--id", &batch.batch_id, reterr));
     if (batch.on_complete)
         TRY(on_complete_read("--on-complete", batch.on_complete, call->arena, &last, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(batch_send(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, &batch, /* items= */ NULL,
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(batch_send(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, &batch, /* items= */ NULL,
                    0, &id, reterr));
     printf(call->json ? "{\"batch_id\":\"%s\"}\n" : "%s\n", id);
     return OK;
@@ -293,13 +287,12 @@ ErrorCode command_batch_create(Call *call, Error *reterr)
 
 ErrorCode command_batch_seal(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    char                   id[UUID_TEXT_SIZE];
-    const char            *wake;
+    char        id[UUID_TEXT_SIZE];
+    const char *wake;
 
     TRY(id_check(call, id, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(batch_seal(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, &wake, reterr));
-    wake_domains(app, wake);
-    return batch_print(call, app, id, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(batch_seal(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, &wake, reterr));
+    wake_domains(call, wake);
+    return batch_print(call, id, reterr);
 }

@@ -24,9 +24,9 @@ static void url_json(Call *call, const char *url, bool running)
     print_json(&text);
 }
 
-static ErrorCode refuse_given_url(const App *app, const char *verb, Error *reterr)
+static ErrorCode refuse_given_url(const Call *call, const char *verb, Error *reterr)
 {
-    if (!app->settings.database_url)
+    if (!call->app->settings.database_url)
         return OK;
     return fail(reterr, ERR_USAGE, "pawl db %s is for the private PostgreSQL, but PAWL_DATABASE_URL names another one",
                 verb);
@@ -34,13 +34,12 @@ static ErrorCode refuse_given_url(const App *app, const char *verb, Error *reter
 
 ErrorCode command_db_start(Call *call, Error *reterr)
 {
-    scoped(app_close) App         *app     = NULL;
     scoped(cluster_close) Cluster *cluster = NULL;
     ClusterOptions                 options = {.keep = true};
 
-    TRY(app_open(&call->given, APP_SETTINGS, &app, reterr));
-    TRY(refuse_given_url(app, "start", reterr));
-    options.home = app->settings.home;
+    TRY(call_open(call, APP_SETTINGS, reterr));
+    TRY(refuse_given_url(call, "start", reterr));
+    options.home = call->app->settings.home;
     TRY(cluster_open(&options, deadline_in_ms(APP_START_MS), &cluster, reterr));
     if (call->json)
         url_json(call, cluster_url_app(cluster), /* running= */ true);
@@ -51,12 +50,11 @@ ErrorCode command_db_start(Call *call, Error *reterr)
 
 ErrorCode command_db_stop(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app     = NULL;
-    ClusterOptions         options = {0};
+    ClusterOptions options = {0};
 
-    TRY(app_open(&call->given, APP_SETTINGS, &app, reterr));
-    TRY(refuse_given_url(app, "stop", reterr));
-    options.home = app->settings.home;
+    TRY(call_open(call, APP_SETTINGS, reterr));
+    TRY(refuse_given_url(call, "stop", reterr));
+    options.home = call->app->settings.home;
     TRY(cluster_stop(&options, call_flag(call, "--force") != NULL, deadline_in_ms(STOP_MS), reterr));
     printf(call->json ? "{\"running\":false}\n" : "stopped\n");
     return OK;
@@ -84,13 +82,12 @@ static void status_json(Call *call, const ClusterStatus *status)
 
 ErrorCode command_db_status(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app     = NULL;
-    ClusterOptions         options = {0};
-    ClusterStatus          status;
+    ClusterOptions options = {0};
+    ClusterStatus  status;
 
-    TRY(app_open(&call->given, APP_SETTINGS, &app, reterr));
-    TRY(refuse_given_url(app, "status", reterr));
-    options.home = app->settings.home;
+    TRY(call_open(call, APP_SETTINGS, reterr));
+    TRY(refuse_given_url(call, "status", reterr));
+    options.home = call->app->settings.home;
     TRY(cluster_status(&options, call->arena, &status, reterr));
     if (call->json) {
         status_json(call, &status);
@@ -106,14 +103,13 @@ ErrorCode command_db_status(Call *call, Error *reterr)
 
 ErrorCode command_db_url(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app     = NULL;
-    ClusterOptions         options = {0};
-    ClusterStatus          status  = {0};
-    const char            *url;
+    ClusterOptions options = {0};
+    ClusterStatus  status  = {0};
+    const char    *url;
 
-    TRY(app_open(&call->given, APP_SETTINGS, &app, reterr));
-    options.home = app->settings.home;
-    url          = app->settings.database_url;
+    TRY(call_open(call, APP_SETTINGS, reterr));
+    options.home = call->app->settings.home;
+    url          = call->app->settings.database_url;
     if (!url) {
         TRY(cluster_status(&options, call->arena, &status, reterr));
         url = call_flag(call, "--admin") ? status.url_admin : status.url_app;

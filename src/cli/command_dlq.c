@@ -28,7 +28,7 @@ static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(D
                                      dead_letter_write};
 
 /* In pages with memory of their own: the data of an operation may be large. */
-static ErrorCode pages_print(Call *call, App *app, DeadLetterFilter *filter, int left, Error *reterr)
+static ErrorCode pages_print(Call *call, DeadLetterFilter *filter, int left, Error *reterr)
 {
     List list;
 
@@ -38,7 +38,7 @@ static ErrorCode pages_print(Call *call, App *app, DeadLetterFilter *filter, int
         DeadLetter               *letters;
 
         filter->limit = left < PAGE_LETTERS ? left : PAGE_LETTERS;
-        TRY(dead_letter_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, filter, &letters, &count, reterr));
+        TRY(dead_letter_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, filter, &letters, &count, reterr));
         list_rows(&list, letters, count);
         if (count > 0)
             filter->before = letters[count - 1].id;
@@ -49,14 +49,13 @@ static ErrorCode pages_print(Call *call, App *app, DeadLetterFilter *filter, int
 
 ErrorCode command_dlq_list(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    DeadLetterFilter filter    = {.status = call_flag(call, "--status"), .type = call_flag(call, "--type"), .limit = 1};
+    DeadLetterFilter filter = {.status = call_flag(call, "--status"), .type = call_flag(call, "--type"), .limit = 1};
     int64_t          limit;
 
     TRY(call_number("--limit", call_flag(call, "--limit"), 1, 1000, 100, &limit, reterr));
     TRY(dead_letter_status_check(filter.status, reterr) == OK ? OK : ERR_USAGE);
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    return pages_print(call, app, &filter, (int)limit, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    return pages_print(call, &filter, (int)limit, reterr);
 }
 
 static void letter_print(Call *call, const DeadLetter *letter)
@@ -79,26 +78,24 @@ static void letter_print(Call *call, const DeadLetter *letter)
 
 ErrorCode command_dlq_show(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    DeadLetter             letter;
-    int64_t                id;
+    DeadLetter letter;
+    int64_t    id;
 
     TRY(letter_id(call, &id, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(dead_letter_find(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &letter, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(dead_letter_find(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &letter, reterr));
     letter_print(call, &letter);
     return OK;
 }
 
 ErrorCode command_dlq_retry(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    DeadLetter             letter;
-    int64_t                id;
+    DeadLetter letter;
+    int64_t    id;
 
     TRY(letter_id(call, &id, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(dead_letter_retry(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, &letter,
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(dead_letter_retry(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, &letter,
                           reterr));
     letter_print(call, &letter);
     if (!letter.retried_by && !call->json) /* retried_by is null in JSON */
@@ -111,12 +108,11 @@ ErrorCode command_dlq_retry(Call *call, Error *reterr)
 
 ErrorCode command_dlq_delete(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    int64_t                id;
+    int64_t id;
 
     TRY(letter_id(call, &id, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(dead_letter_delete(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, id, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(dead_letter_delete(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, id, reterr));
     if (call->json)
         printf("{\"id\":%" PRId64 ",\"deleted\":true}\n", id);
     else

@@ -33,11 +33,10 @@ static void created_print(const Call *call, int64_t id, const char *scopes, int6
 
 ErrorCode command_key_create(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app   = NULL;
-    const char            *given = call_flag(call, "--scopes"), *words = given ? given : "read";
-    Scope                  scopes;
-    int64_t                ttl_ms, id;
-    char                   token[KEY_TOKEN_SIZE];
+    const char *given = call_flag(call, "--scopes"), *words = given ? given : "read";
+    Scope       scopes;
+    int64_t     ttl_ms, id;
+    char        token[KEY_TOKEN_SIZE];
 
     if (key_scopes_parse(words, &scopes, reterr) != OK)
         return ERR_USAGE;
@@ -45,8 +44,8 @@ ErrorCode command_key_create(Call *call, Error *reterr)
     if (ttl_ms == 0 && call_flag(call, "--expires"))
         return fail(reterr, ERR_USAGE, "--expires must be a duration above 0 such as 12h or 90d, got \"%s\"",
                     call_flag(call, "--expires"));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(key_create(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arguments[0], scopes, ttl_ms, token, &id, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(key_create(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arguments[0], scopes, ttl_ms, token, &id, reterr));
     created_print(call, id, words, ttl_ms, token);
     return OK;
 }
@@ -64,23 +63,21 @@ static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(K
 
 ErrorCode command_key_list(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    Key                   *list;
-    int                    count;
+    Key *list;
+    int  count;
 
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(key_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &list, &count, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(key_list(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &list, &count, reterr));
     list_print(&list_shape, call->arena, call->json, list, count);
     return OK;
 }
 
 ErrorCode command_key_revoke(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    KeyName                key;
+    KeyName key;
 
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(key_revoke(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &key, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(key_revoke(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &key, reterr));
     if (call->json)
         printf("{\"id\":%" PRId64 ",\"name\":\"%s\",\"revoked\":true}\n", key.id, key.name);
     else

@@ -31,7 +31,7 @@ static const char *delays_print(Arena *arena, const char *delays_ms)
     return text_string(&text);
 }
 
-static ErrorCode policies_print(Call *call, App *app, Error *reterr)
+static ErrorCode policies_print(Call *call, Error *reterr)
 {
     static const ListColumn columns[] = {
         {"type",      "type",      CELL_TEXT, offsetof(PolicyLine, type)      },
@@ -45,7 +45,7 @@ static ErrorCode policies_print(Call *call, App *app, Error *reterr)
     PolicyLine  *shown;
     int          count;
 
-    TRY(retry_policy_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &list, &count,
+    TRY(retry_policy_list(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &list, &count,
                           reterr));
     if (call->json) {
         list_print(&rows, call->arena, true, list, count);
@@ -61,10 +61,8 @@ static ErrorCode policies_print(Call *call, App *app, Error *reterr)
 
 ErrorCode command_policy_show(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    return policies_print(call, app, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    return policies_print(call, reterr);
 }
 
 /* "10s,1m,5m" */
@@ -88,13 +86,11 @@ static ErrorCode delays_read(const Call *call, int64_t *ret_list, int *ret_count
 
 static ErrorCode policy_change(Call *call, const int64_t *delays_ms, int count, const char *order_key, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    domain_note(call, app, "", call->arguments[0]);
-    TRY(retry_policy_set(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arguments[0],
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    domain_note(call, "", call->arguments[0]);
+    TRY(retry_policy_set(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arguments[0],
                          call_flag(call, "--type"), delays_ms, count, order_key, reterr));
-    return policies_print(call, app, reterr);
+    return policies_print(call, reterr);
 }
 
 ErrorCode command_policy_set(Call *call, Error *reterr)

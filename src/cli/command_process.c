@@ -18,12 +18,12 @@
 /* ---- start and signal ---- */
 
 /* A process of a type that no file defines is not refused: a program may run it. But a misspelled type should not wait unnoticed. */
-static void type_warn(Call *call, const App *app)
+static void type_warn(Call *call)
 {
     const char *domain = call_flag(call, "--domain");
     const char *note;
 
-    if (process_type_note(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena,
+    if (process_type_note(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena,
                           domain ? domain : PROCESS_DOMAIN_DEFAULT, call->arguments[0], &note, NULL) == OK &&
         note)
         fprintf(stderr, "note: %s%s\n", note, domain ? "" : " (is --domain missing?)");
@@ -31,34 +31,31 @@ static void type_warn(Call *call, const App *app)
 
 static ErrorCode start_one(Call *call, SendItem *item, Error *reterr)
 {
-    scoped(app_close) App *app     = NULL;
-    SendItem              *items[] = {item};
+    SendItem *items[] = {item};
 
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(key_take(call, app, "--id", &item->command_id, reterr));
-    TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(key_take(call, "--id", &item->command_id, reterr));
+    TRY(send_many(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
     if (item->code != OK) {
         *reterr = item->error;
         return item->code;
     }
     if (item->is_new)
-        wake_domains(app, item->domain);
+        wake_domains(call, item->domain);
     if (call->json)
         printf("{\"process_id\":\"%s\",\"created\":%s}\n", item->id, item->is_new ? "true" : "false");
     else
         printf("%s\n", item->id);
-    type_warn(call, app);
+    type_warn(call);
     return OK;
 }
 
 static ErrorCode start_each_line(Call *call, const SendItem *model, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-
     TRY(send_lines_check(call, /* count= */ 1, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(send_lines(call, app, &(SendLines){.model = model, .word = "started", .check = process_state_check}, reterr));
-    type_warn(call, app);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(send_lines(call, &(SendLines){.model = model, .word = "started", .check = process_state_check}, reterr));
+    type_warn(call);
     return OK;
 }
 
@@ -119,23 +116,22 @@ static void signaled_print(Call *call, const ProcessName *name, const ProcessSig
 
 ErrorCode command_process_signal(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    char                   id[UUID_TEXT_SIZE], key[UUID_TEXT_SIZE];
-    ProcessName            name;
-    ProcessSignal          signal = {.name  = call->arguments[1],
-                                     .key   = call_flag(call, "--key"),
-                                     .step  = call_flag(call, "--step"),
-                                     .actor = call_operator(call)};
-    ProcessSignaled        signaled;
+    char            id[UUID_TEXT_SIZE], key[UUID_TEXT_SIZE];
+    ProcessName     name;
+    ProcessSignal   signal = {.name  = call->arguments[1],
+                              .key   = call_flag(call, "--key"),
+                              .step  = call_flag(call, "--step"),
+                              .actor = call_operator(call)};
+    ProcessSignaled signaled;
 
     TRY(process_name_read(call, id, &name, reterr));
     TRY(call_payload(call, 2, &signal.payload, reterr));
     uuid_new(key);
     signal.key = signal.key ? signal.key : key;
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(process_signal(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, name, &signal,
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(process_signal(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, name, &signal,
                        &signaled, reterr));
-    wake_domains(app, signaled.wake);
+    wake_domains(call, signaled.wake);
     signaled_print(call, &name, &signal, &signaled);
     signal_warn(call, &signal, &signaled);
     return OK;
@@ -145,15 +141,14 @@ ErrorCode command_process_signal(Call *call, Error *reterr)
 
 ErrorCode command_process_show(Call *call, Error *reterr)
 {
-    scoped(app_close) App    *app   = NULL;
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8); /* a long process has a long history */
     char                      id[UUID_TEXT_SIZE];
     ProcessName               name;
     const char               *json;
 
     TRY(process_name_read(call, id, &name, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(process_show(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, name, &json, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(process_show(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, name, &json, reterr));
     if (call->json)
         printf("%s\n", json);
     else
@@ -175,20 +170,19 @@ static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(P
 
 ErrorCode command_process_list(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app    = NULL;
-    ProcessFilter          filter = {.domain = call_flag(call, "--domain"),
-                                     .type   = call_flag(call, "--type"),
-                                     .status = call_flag(call, "--status"),
-                                     .step   = call_flag(call, "--step"),
-                                     .text   = call_flag(call, "--text")};
-    int64_t                left;
-    List                   list;
+    ProcessFilter filter = {.domain = call_flag(call, "--domain"),
+                            .type   = call_flag(call, "--type"),
+                            .status = call_flag(call, "--status"),
+                            .step   = call_flag(call, "--step"),
+                            .text   = call_flag(call, "--text")};
+    int64_t       left;
+    List          list;
 
     TRY(call_number("--limit", call_flag(call, "--limit"), 1, PROCESS_LIST_MAX, 100, &left, reterr));
     TRY(call_duration(call, "--older", 0, &filter.older_ms, reterr));
     TRY(process_status_check(filter.status, reterr) == OK ? OK : ERR_USAGE);
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    domain_note(call, app, PROCESS_DOMAIN_PREFIX, filter.domain);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    domain_note(call, PROCESS_DOMAIN_PREFIX, filter.domain);
     list_begin(&list, &list_shape, call->arena, call->json);
     do {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
@@ -196,7 +190,7 @@ ErrorCode command_process_list(Call *call, Error *reterr)
         int                       count;
 
         filter.limit = left < PAGE_ROWS ? (int)left : PAGE_ROWS;
-        TRY(process_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &rows, &count, &filter.before,
+        TRY(process_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &rows, &count, &filter.before,
                          reterr));
         list_rows(&list, rows, count);
         left -= count;

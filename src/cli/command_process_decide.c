@@ -13,7 +13,7 @@
 #include "cli/process_bulk.h"
 #include "process/process_fields.h"
 
-static ErrorCode decide_one(Call *call, App *app, const ProcessDecision *decision, Error *reterr)
+static ErrorCode decide_one(Call *call, const ProcessDecision *decision, Error *reterr)
 {
     char        id[UUID_TEXT_SIZE];
     ProcessName name;
@@ -21,18 +21,11 @@ static ErrorCode decide_one(Call *call, App *app, const ProcessDecision *decisio
     Decision   *made;
 
     TRY(process_name_read(call, id, &name, reterr));
-    TRY(process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(process_decide(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
                        (CommandNames){ids, domains, 1}, decision, &made, reterr));
-    wake_domains(app, made->wake);
+    wake_domains(call, made->wake);
     return decision_print(call, "process", id, made, reterr);
-}
-
-static ErrorCode decide(Call *call, const ProcessDecision *decision, Error *reterr)
-{
-    scoped(app_close) App *app = NULL;
-
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    return decide_one(call, app, decision, reterr);
 }
 
 static ErrorCode decide_some(Call *call, const char *status, const ProcessDecision *decision, Error *reterr)
@@ -41,7 +34,7 @@ static ErrorCode decide_some(Call *call, const char *status, const ProcessDecisi
 
     TRY(call_one_or_all(call, "process", &is_all, reterr));
     return is_all ? process_bulk_run(call, status, &(ProcessBulk){.decision = decision}, reterr)
-                  : decide(call, decision, reterr);
+                  : decide_one(call, decision, reterr);
 }
 
 ErrorCode command_process_retry(Call *call, Error *reterr)
@@ -81,21 +74,20 @@ ErrorCode command_process_complete(Call *call, Error *reterr)
 
 static ErrorCode move_one(Call *call, int version, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    char                   id[UUID_TEXT_SIZE];
-    ProcessName            name;
-    ProcessMoved          *moved;
-    Text                   text;
-    Writer                 writer;
+    char          id[UUID_TEXT_SIZE];
+    ProcessName   name;
+    ProcessMoved *moved;
+    Text          text;
+    Writer        writer;
 
     TRY(process_name_read(call, id, &name, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(process_move(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(process_move(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
                      (CommandNames){&name.id, &name.domain, 1}, version, call_operator(call),
                      call_flag(call, "--reason"), &moved, reterr));
     TRY(process_moved_check(id, version, moved, reterr));
     if (moved->is_new)
-        wake_domains(app, moved->domains);
+        wake_domains(call, moved->domains);
     if (call->json) {
         text_init(&text, call->arena, TEXT_MAX_BODY);
         writer_open(&writer, &text);

@@ -79,13 +79,12 @@ static void definition_show(Call *call, const Definition *definition)
 
 static ErrorCode definition_store(Call *call, const Definition *definition, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    ProcessDefined         defined;
-    Text                   text;
-    Writer                 writer;
+    ProcessDefined defined;
+    Text           text;
+    Writer         writer;
 
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(process_define(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, definition, call_operator(call),
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(process_define(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, definition, call_operator(call),
                        &defined, reterr));
     if (call->json) {
         text_init(&text, call->arena, TEXT_MAX_BODY);
@@ -134,7 +133,7 @@ static const ListShape version_shape = {version_columns, COUNT(version_columns),
                                         "no definitions", version_row_write};
 
 /* The file of one version. */
-static ErrorCode version_print(Call *call, App *app, ProcessVersionFilter *filter, Error *reterr)
+static ErrorCode version_print(Call *call, ProcessVersionFilter *filter, Error *reterr)
 {
     ProcessVersion *list;
     const char     *source;
@@ -145,7 +144,7 @@ static ErrorCode version_print(Call *call, App *app, ProcessVersionFilter *filte
     if (!filter->type)
         return fail(reterr, ERR_USAGE, "TYPE is missing: --version is about one type");
     filter->limit = 2;
-    TRY(process_versions(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, filter, &list, &count, reterr));
+    TRY(process_versions(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, filter, &list, &count, reterr));
     if (count == 0)
         return fail(reterr, ERR_NOT_FOUND, "type \"%.100s\" has no version %d%s%s%s", filter->type,
                     (int)filter->version, filter->domain ? " in domain \"" : "", filter->domain ? filter->domain : "",
@@ -153,7 +152,7 @@ static ErrorCode version_print(Call *call, App *app, ProcessVersionFilter *filte
     if (count > 1)
         return fail(reterr, ERR_CONFLICT, "domains \"%s\" and \"%s\" have a type \"%s\": name one with --domain",
                     list[1].domain, list[0].domain, filter->type);
-    TRY(process_version_source(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, list, &source, reterr));
+    TRY(process_version_source(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, list, &source, reterr));
     if (!call->json) {
         visible_data();
         printf("%s%s", source, strlen(source) && source[strlen(source) - 1] == '\n' ? "" : "\n");
@@ -173,23 +172,22 @@ static ErrorCode version_print(Call *call, App *app, ProcessVersionFilter *filte
 
 ErrorCode command_process_definitions(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app    = NULL;
-    ProcessVersionFilter   filter = {.domain = call_flag(call, "--domain"),
-                                     .type   = call->count ? call->arguments[0] : NULL};
-    int64_t                left;
-    List                   list;
+    ProcessVersionFilter filter = {.domain = call_flag(call, "--domain"),
+                                   .type   = call->count ? call->arguments[0] : NULL};
+    int64_t              left;
+    List                 list;
 
     TRY(call_number("--version", call_flag(call, "--version"), 1, PROCESS_VERSION_MAX, 0, &filter.version, reterr));
     TRY(call_number("--limit", call_flag(call, "--limit"), 1, PROCESS_LIST_MAX, 100, &left, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
     if (filter.version)
-        return version_print(call, app, &filter, reterr);
+        return version_print(call, &filter, reterr);
 
     ProcessVersion *rows;
     int             count;
 
     filter.limit = (int)left;
-    TRY(process_versions(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &rows, &count, reterr));
+    TRY(process_versions(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &rows, &count, reterr));
     list_begin(&list, &version_shape, call->arena, call->json);
     list_rows(&list, rows, count);
     list_end(&list);

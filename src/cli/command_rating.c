@@ -44,14 +44,13 @@ static void board_table(Call *call, const BoardRow *list, int count)
 
 ErrorCode command_rating_leaderboard(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app  = NULL;
-    RatingRead             read = {0};
-    BoardRow              *list;
-    int                    count;
+    RatingRead read = {0};
+    BoardRow  *list;
+    int        count;
 
     TRY(read_begin(call, &read, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(rating_read_board(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count,
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(rating_read_board(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count,
                           /* ret_total= */ NULL, reterr));
     if (call->json)
         list_print(&(ListShape){.row_size = sizeof *list, .write = board_row_write}, call->arena, true, list, count);
@@ -82,14 +81,13 @@ static void history_table(Call *call, const PlayerMatch *list, int count)
 
 ErrorCode command_rating_history(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app  = NULL;
-    RatingRead             read = {.player = call->arguments[1]};
-    PlayerMatch           *list;
-    int                    count;
+    RatingRead   read = {.player = call->arguments[1]};
+    PlayerMatch *list;
+    int          count;
 
     TRY(read_begin(call, &read, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(rating_read_history(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(rating_read_history(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count, reterr));
     if (call->json)
         list_print(&(ListShape){.row_size = sizeof *list, .write = board_player_write}, call->arena, true, list, count);
     else
@@ -117,19 +115,18 @@ static void report_print(Call *call, const RatingReport *report)
 
 ErrorCode command_rating_verify(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    Progress               progress;
-    RatingReport          *report  = arena_alloc(call->arena, sizeof *report);
-    RatingVerifyOptions    options = {.progress = show, .context = &progress};
-    ErrorCode              code;
-    Text                   text;
-    Writer                 writer;
+    Progress            progress;
+    RatingReport       *report  = arena_alloc(call->arena, sizeof *report);
+    RatingVerifyOptions options = {.progress = show, .context = &progress};
+    ErrorCode           code;
+    Text                text;
+    Writer              writer;
 
     if (call->count > 0)
         TRY(call_number("CHAT", call->arguments[0], INT64_MIN, INT64_MAX, 0, &options.chat_id, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
     progress_begin(&progress);
-    code = rating_verify(app->pool, &options, VERIFY_MS, call->arena, report, reterr);
+    code = rating_verify(call->pool, &options, VERIFY_MS, call->arena, report, reterr);
     progress_end(&progress);
     TRY(code);
     if (call->json) {

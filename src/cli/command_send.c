@@ -53,9 +53,9 @@ static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
 }
 
 /* Best effort: without a notification workers find it when they poll. */
-static void wake(App *app, SendItem *const *items, int count)
+static void wake(const Call *call, SendItem *const *items, int count)
 {
-    scoped(waker_free) Waker *waker = waker_new(app->pool);
+    scoped(waker_free) Waker *waker = waker_new(call->pool);
 
     for (int i = 0; i < count; i++)
         waker_notify_sent(waker, items[i]);
@@ -63,26 +63,26 @@ static void wake(App *app, SendItem *const *items, int count)
 
 /* ---- one command ---- */
 
-ErrorCode key_take(Call *call, const App *app, const char *flag, const char **id, Error *reterr)
+ErrorCode key_take(Call *call, const char *flag, const char **id, Error *reterr)
 {
     const char *key = call_flag(call, "--key"), *key_id;
 
     if (!key)
         return OK;
-    TRY(send_key_id(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, key, &key_id, reterr));
+    TRY(send_key_id(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, key, &key_id, reterr));
     if (call_flag(call, flag) && strcmp(*id, key_id) != 0)
         return fail(reterr, ERR_USAGE, "--key and %s differ: give one of them", flag);
     *id = key_id;
     return OK;
 }
 
-void domain_note(Call *call, const App *app, const char *prefix, const char *domain)
+void domain_note(Call *call, const char *prefix, const char *domain)
 {
     const char *nearest;
     bool        is_new;
 
     if (!domain ||
-        send_domain_nearest(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena,
+        send_domain_nearest(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena,
                             arena_print(call->arena, "%s%s", prefix, domain), &is_new, &nearest, NULL) != OK ||
         !is_new)
         return;
@@ -95,19 +95,18 @@ void domain_note(Call *call, const App *app, const char *prefix, const char *dom
 
 static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
 {
-    scoped(app_close) App *app     = NULL;
-    SendItem              *items[] = {item};
+    SendItem *items[] = {item};
 
     TRY(send_check(item, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    domain_note(call, app, "", item->domain);
-    TRY(key_take(call, app, "--id", &item->command_id, reterr));
-    TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    domain_note(call, "", item->domain);
+    TRY(key_take(call, "--id", &item->command_id, reterr));
+    TRY(send_many(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
     if (item->code != OK) {
         *reterr = item->error;
         return item->code;
     }
-    wake(app, items, 1);
+    wake(call, items, 1);
     if (call->json)
         printf("{\"command_id\":\"%s\",\"status\":\"%s\",\"created\":%s}\n", item->id, item->status,
                item->is_new ? "true" : "false");
@@ -120,7 +119,7 @@ static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
 
 typedef struct {
     const SendLines *given;
-    App             *app;
+    const Call      *call;
     Progress         progress;
     int64_t          sent, line;
 } Lines;
@@ -175,11 +174,11 @@ static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *r
 
 /* Waits out a restart of the database, because the user cannot know which lines to send again. Lines keep their ids, so
  * none becomes two commands. */
-static ErrorCode lines_put(App *app, SendItem **items, int count, Error *reterr)
+static ErrorCode lines_put(const Call *call, SendItem **items, int count, Error *reterr)
 {
     for (Deadline deadline = deadline_in_ms(APP_COMMAND_MS);;) {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
-        ErrorCode                 code  = send_many(app->pool, deadline, arena, items, count, reterr);
+        ErrorCode                 code  = send_many(call->pool, deadline, arena, items, count, reterr);
         bool                      again = code == ERR_UNAVAILABLE || code == ERR_UNKNOWN;
 
         if (!again || deadline_left_ms(deadline) <= OUTAGE_MS)
@@ -198,10 +197,10 @@ static ErrorCode lines_send(Lines *lines, Error *reterr)
         TRY(lines_read(lines, arena, items, &count, reterr));
         if (count == 0)
             return OK;
-        TRY(lines_put(lines->app, items, count, reterr));
+        TRY(lines_put(lines->call, items, count, reterr));
         lines->sent += count;
         progress_show(&lines->progress, lines->sent, lines->given->word);
-        wake(lines->app, items, count);
+        wake(lines->call, items, count);
     }
 }
 
@@ -215,9 +214,9 @@ ErrorCode send_lines_check(Call *call, int count, Error *reterr)
     return OK;
 }
 
-ErrorCode send_lines(Call *call, App *app, const SendLines *given, Error *reterr)
+ErrorCode send_lines(Call *call, const SendLines *given, Error *reterr)
 {
-    Lines     lines = {.given = given, .app = app};
+    Lines     lines = {.given = given, .call = call};
     ErrorCode code;
 
     progress_begin(&lines.progress);
@@ -234,12 +233,10 @@ ErrorCode send_lines(Call *call, App *app, const SendLines *given, Error *reterr
 
 static ErrorCode send_each_line(Call *call, const SendItem *model, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-
     TRY(send_lines_check(call, /* count= */ 2, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    domain_note(call, app, "", model->domain);
-    return send_lines(call, app, &(SendLines){.model = model, .word = "sent"}, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    domain_note(call, "", model->domain);
+    return send_lines(call, &(SendLines){.model = model, .word = "sent"}, reterr);
 }
 
 ErrorCode command_send(Call *call, Error *reterr)

@@ -17,11 +17,10 @@ ErrorCode command_serve(Call *call, Error *reterr)
 
 ErrorCode command_migrate(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app     = NULL;
-    int                    applied = 0;
+    int applied = 0;
 
-    TRY(app_open(&call->given, APP_DATABASE, &app, reterr));
-    TRY(migrate_run(app->pool, &schema_embedded, deadline_in_ms(APP_START_MS), &applied, reterr));
+    TRY(call_open(call, APP_DATABASE, reterr));
+    TRY(migrate_run(call->pool, &schema_embedded, deadline_in_ms(APP_START_MS), &applied, reterr));
     if (call->json)
         printf("{\"applied\":%d,\"version\":%d}\n", applied, schema_embedded.migration_count);
     else if (applied)
@@ -42,12 +41,11 @@ static const ListShape status_shape = {status_columns, COUNT(status_columns), si
 
 ErrorCode command_migrate_status(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    MigrationStatus       *list;
-    int                    count;
+    MigrationStatus *list;
+    int              count;
 
-    TRY(app_open(&call->given, APP_DATABASE, &app, reterr));
-    TRY(migrate_status(app->pool, &schema_embedded, deadline_in_ms(APP_COMMAND_MS), call->arena, &list, &count,
+    TRY(call_open(call, APP_DATABASE, reterr));
+    TRY(migrate_status(call->pool, &schema_embedded, deadline_in_ms(APP_COMMAND_MS), call->arena, &list, &count,
                        reterr));
     list_print(&status_shape, call->arena, call->json, list, count);
     return OK;

@@ -107,14 +107,13 @@ static ErrorCode item_print(Call *call, const WalletItem *item, Error *reterr)
 
 static ErrorCode post(Call *call, WalletItem *item, Error *reterr)
 {
-    scoped(app_close) App *app     = NULL;
-    WalletItem            *items[] = {item};
-    ErrorCode              code;
+    WalletItem *items[] = {item};
+    ErrorCode   code;
 
     TRY(item_complete(call, item, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(key_take(call, app, "--txn-id", &item->txn_id, reterr));
-    code = wallet_post(app->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, items, 1, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(key_take(call, "--txn-id", &item->txn_id, reterr));
+    code = wallet_post(call->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, items, 1, reterr);
     return code == OK ? item_print(call, item, reterr) : key_print(call, item, code, reterr);
 }
 
@@ -225,9 +224,8 @@ static void wallet_print(Call *call, const WalletNew *wallet)
 
 ErrorCode command_wallet_create(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app    = NULL;
-    const char            *asset  = call_flag(call, "--asset");
-    WalletNew              wallet = {.owner = call->arguments[0], .asset = asset ? asset : WALLET_ASSET_DEFAULT};
+    const char *asset  = call_flag(call, "--asset");
+    WalletNew   wallet = {.owner = call->arguments[0], .asset = asset ? asset : WALLET_ASSET_DEFAULT};
 
     TRY(wallet_check_owner("OWNER", wallet.owner, reterr) == OK ? OK : ERR_USAGE);
     TRY(wallet_check_asset("--asset", wallet.asset, reterr) == OK ? OK : ERR_USAGE);
@@ -235,23 +233,22 @@ ErrorCode command_wallet_create(Call *call, Error *reterr)
     wallet.has_floor = call_flag(call, "--floor") != NULL;
     TRY(metadata_read(call, &wallet.metadata, reterr));
     TRY(call_uuid(call, "--txn-id", &wallet.txn_id, reterr)); /* without a key, the wallet is its own */
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(key_take(call, app, "--txn-id", &wallet.txn_id, reterr));
-    TRY(wallet_open(app->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, &wallet, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(key_take(call, "--txn-id", &wallet.txn_id, reterr));
+    TRY(wallet_open(call->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, &wallet, reterr));
     wallet_print(call, &wallet);
     return OK;
 }
 
 ErrorCode command_wallet_events(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app    = NULL;
-    const char            *asset  = call->arguments[0];
-    const char            *domain = strcmp(call->arguments[1], "off") == 0 ? NULL : call->arguments[1];
-    ErrorCode              code;
+    const char *asset  = call->arguments[0];
+    const char *domain = strcmp(call->arguments[1], "off") == 0 ? NULL : call->arguments[1];
+    ErrorCode   code;
 
     TRY(wallet_check_asset("ASSET", asset, reterr) == OK ? OK : ERR_USAGE);
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    code = asset_emit_to(app->pool, deadline_in_ms(APP_COMMAND_MS), asset, domain, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    code = asset_emit_to(call->pool, deadline_in_ms(APP_COMMAND_MS), asset, domain, reterr);
     if (code != OK)
         return code == ERR_INVALID ? ERR_USAGE : code; /* the domain: the asset is fine */
     if (call->json)

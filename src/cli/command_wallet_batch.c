@@ -97,7 +97,6 @@ static ErrorCode item_read(const FieldTable *names, const char *text, size_t siz
 
 typedef struct {
     Call             *call;
-    App              *app;
     FILE             *file;
     const FieldTable *names; /* of the fields of all kinds */
     bool              atomic;
@@ -215,7 +214,7 @@ static void chunk_table(const Chunk *chunk)
 static ErrorCode chunk_post(Batch *batch, const Chunk *chunk, Error *reterr)
 {
     int       refused;
-    ErrorCode code = wallet_post_many(batch->app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, chunk->arena,
+    ErrorCode code = wallet_post_many(batch->call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, chunk->arena,
                                       chunk->items, chunk->count, batch->atomic, &refused, reterr);
 
     if (code != OK) {
@@ -292,13 +291,11 @@ static ErrorCode batch_run(Batch *batch, Error *reterr)
 
 static ErrorCode file_post(Call *call, FILE *file, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    NameTable              names;
-    Batch batch = {.call = call, .atomic = call_flag(call, "--atomic"), .file = file, .names = &names.table};
+    NameTable names;
+    Batch     batch = {.call = call, .atomic = call_flag(call, "--atomic"), .file = file, .names = &names.table};
 
     names_make(&names);
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    batch.app = app;
+    TRY(call_open(call, APP_SCHEMA, reterr));
     return batch_run(&batch, reterr);
 }
 

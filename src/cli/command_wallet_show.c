@@ -75,11 +75,11 @@ static void past_table(Call *call, const WalletPast *past, int64_t at)
     table_print(&table, "");
 }
 
-static ErrorCode balance_past(Call *call, App *app, int64_t at, Error *reterr)
+static ErrorCode balance_past(Call *call, int64_t at, Error *reterr)
 {
     WalletPast past;
 
-    TRY(wallet_get_at(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], asset_of(call),
+    TRY(wallet_get_at(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], asset_of(call),
                       moment_text(call->arena, at), &past, reterr));
     if (call->json)
         object_print(wallet_past_write, call->arena, &past);
@@ -88,7 +88,7 @@ static ErrorCode balance_past(Call *call, App *app, int64_t at, Error *reterr)
     return OK;
 }
 
-static ErrorCode balance_now(Call *call, App *app, Error *reterr)
+static ErrorCode balance_now(Call *call, Error *reterr)
 {
     Deadline    deadline = deadline_in_ms(APP_COMMAND_MS);
     bool        is_list  = call_flag(call, "--all");
@@ -97,9 +97,9 @@ static ErrorCode balance_now(Call *call, App *app, Error *reterr)
     int         count;
 
     if (is_list)
-        TRY(wallet_list(app->pool, deadline, call->arena, owner, &list, &count, reterr));
+        TRY(wallet_list(call->pool, deadline, call->arena, owner, &list, &count, reterr));
     else
-        TRY(wallet_get(app->pool, deadline, call->arena, &owner, &asset, 1, &list, &count, reterr));
+        TRY(wallet_get(call->pool, deadline, call->arena, &owner, &asset, 1, &list, &count, reterr));
     if (count == 0 && !is_list)
         return wallet_missing(owner, asset, reterr);
     if (call->json && is_list)
@@ -113,16 +113,15 @@ static ErrorCode balance_now(Call *call, App *app, Error *reterr)
 
 ErrorCode command_wallet_balance(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    int64_t                at;
+    int64_t at;
 
     TRY(names_check(call, reterr));
     TRY(call_moment(call, "--at", &at, reterr));
     if (call_flag(call, "--all") && (at || call_flag(call, "--asset")))
         return fail(reterr, ERR_USAGE,
                     "--all shows the present state of every asset and cannot be combined with --asset or --at");
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    return at ? balance_past(call, app, at, reterr) : balance_now(call, app, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    return at ? balance_past(call, at, reterr) : balance_now(call, reterr);
 }
 
 /* ---- entries ---- */
@@ -166,14 +165,13 @@ static void entries_table(Call *call, const Entry *list, int count)
 
 ErrorCode command_wallet_entries(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    EntryFilter            filter;
-    Entry                 *list;
-    int                    count;
+    EntryFilter filter;
+    Entry      *list;
+    int         count;
 
     TRY(filter_read(call, &filter, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(entry_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &list, &count, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(entry_list(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &list, &count, reterr));
     if (call->json)
         list_print(&(ListShape){.row_size = sizeof *list, .write = entry_write}, call->arena, true, list, count);
     else
@@ -185,15 +183,14 @@ ErrorCode command_wallet_entries(Call *call, Error *reterr)
 
 ErrorCode command_wallet_show(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    char                   id[UUID_TEXT_SIZE];
-    const char            *json;
+    char        id[UUID_TEXT_SIZE];
+    const char *json;
 
     if (!uuid_parse(call->arguments[0], id))
         return fail(reterr, ERR_USAGE, "ID must be a txn_id, a UUID, got \"%.60s\"; pawl wallet balance shows a wallet",
                     call->arguments[0]);
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(transaction_show(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &json, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(transaction_show(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &json, reterr));
     if (!call->json)
         return receipt_print(json, call->arena, reterr);
     printf("%s\n", json);

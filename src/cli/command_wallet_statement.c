@@ -142,7 +142,7 @@ static void json_foot(const Statement *statement, Arena *arena)
 
 /* ---- from the ledger ---- */
 
-static ErrorCode statement_open(Call *call, App *app, Statement *statement, Error *reterr)
+static ErrorCode statement_open(Call *call, Statement *statement, Error *reterr)
 {
     const EntryFilter *filter   = &statement->filter;
     Deadline           deadline = deadline_in_ms(APP_COMMAND_MS);
@@ -150,12 +150,12 @@ static ErrorCode statement_open(Call *call, App *app, Statement *statement, Erro
     WalletPast         past = {0};
     int                count;
 
-    TRY(wallet_get(app->pool, deadline, call->arena, &filter->owner, &filter->asset, 1, &wallet, &count, reterr));
+    TRY(wallet_get(call->pool, deadline, call->arena, &filter->owner, &filter->asset, 1, &wallet, &count, reterr));
     if (count == 0)
         return wallet_missing(filter->owner, filter->asset, reterr);
     /* A wallet that was not there yet had nothing. */
     if (statement->since > wallet->created_at)
-        TRY(wallet_get_at(app->pool, deadline, call->arena, filter->owner, filter->asset,
+        TRY(wallet_get_at(call->pool, deadline, call->arena, filter->owner, filter->asset,
                           moment_text(call->arena, statement->since - 1), &past, reterr));
     statement->opening = statement->balance = past.balance;
     return OK;
@@ -170,18 +170,18 @@ static void statement_add(Statement *statement, const Entry *list, int count)
     statement->filter.seen = list[count - 1].number;
 }
 
-static ErrorCode statement_print(Call *call, App *app, Statement *statement, const Form *form, Error *reterr)
+static ErrorCode statement_print(Call *call, Statement *statement, const Form *form, Error *reterr)
 {
     int count;
 
-    TRY(statement_open(call, app, statement, reterr));
+    TRY(statement_open(call, statement, reterr));
     if (form->head)
         form->head(statement, call->arena);
     do {
         scoped(arena_free) Arena *arena = arena_new(PAGE_BYTES_MAX);
         Entry                    *list;
 
-        TRY(statement_page(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &statement->filter, &list, &count,
+        TRY(statement_page(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &statement->filter, &list, &count,
                            reterr));
         if (count) {
             form->page(statement, arena, list, count);
@@ -196,11 +196,10 @@ static ErrorCode statement_print(Call *call, App *app, Statement *statement, con
 ErrorCode command_wallet_statement(Call *call, Error *reterr)
 {
     static const Form table = {NULL, table_page, table_foot}, csv = {csv_head, csv_page, NULL},
-                      json           = {json_head, json_page, json_foot};
-    scoped(app_close) App *app       = NULL;
-    const char            *asset     = call_flag(call, "--asset");
-    Statement              statement = {
-                     .filter = {.owner = call->arguments[0], .asset = asset ? asset : WALLET_ASSET_DEFAULT, .limit = PAGE_ENTRIES}
+                      json = {json_head, json_page, json_foot};
+    const char *asset      = call_flag(call, "--asset");
+    Statement   statement  = {
+           .filter = {.owner = call->arguments[0], .asset = asset ? asset : WALLET_ASSET_DEFAULT, .limit = PAGE_ENTRIES}
     };
 
     TRY(wallet_check_owner_seen("OWNER", statement.filter.owner, reterr) == OK ? OK : ERR_USAGE);
@@ -211,10 +210,6 @@ ErrorCode command_wallet_statement(Call *call, Error *reterr)
     statement.filter.until = moment_text(call->arena, statement.until);
     if (call_flag(call, "--csv") && call->json)
         return fail(reterr, ERR_USAGE, "--csv and --json are two forms: give one of them");
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    return statement_print(call, app, &statement,
-                           call->json                 ? &json
-                           : call_flag(call, "--csv") ? &csv
-                                                      : &table,
-                           reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    return statement_print(call, &statement, call->json ? &json : call_flag(call, "--csv") ? &csv : &table, reterr);
 }

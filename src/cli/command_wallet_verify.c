@@ -36,17 +36,16 @@ static void report_print(Call *call, const VerifyReport *report)
 
 ErrorCode command_wallet_verify(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    Progress               progress;
-    VerifyReport          *report  = arena_alloc(call->arena, sizeof *report);
-    VerifyOptions          options = {.incremental = call_flag(call, "--new"), .progress = show, .context = &progress};
-    ErrorCode              code;
-    Text                   text;
-    Writer                 writer;
+    Progress      progress;
+    VerifyReport *report  = arena_alloc(call->arena, sizeof *report);
+    VerifyOptions options = {.incremental = call_flag(call, "--new"), .progress = show, .context = &progress};
+    ErrorCode     code;
+    Text          text;
+    Writer        writer;
 
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
     progress_begin(&progress);
-    code = wallet_verify(app->pool, &options, deadline_in_ms(VERIFY_MS), call->arena, report, reterr);
+    code = wallet_verify(call->pool, &options, deadline_in_ms(VERIFY_MS), call->arena, report, reterr);
     progress_end(&progress);
     TRY(code);
     if (call->json) {

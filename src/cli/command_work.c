@@ -165,10 +165,10 @@ static void counts_print(const Call *call, WorkerSet *workers)
     printf("\n");
 }
 
-static ErrorCode work(Call *call, App *app, const WorkerRow *row, Error *reterr)
+static ErrorCode work(Call *call, const WorkerRow *row, Error *reterr)
 {
     /* freed after the listener that wakes it */
-    scoped(worker_set_free) WorkerSet *workers = worker_set_new(app->pool, app->handler_pool);
+    scoped(worker_set_free) WorkerSet *workers = worker_set_new(call->pool, call->app->handler_pool);
     scoped(listen_free) Listen        *listen  = NULL;
     Watch                              watch   = {.workers  = workers,
                                                   .domain   = row->domain,
@@ -176,8 +176,8 @@ static ErrorCode work(Call *call, App *app, const WorkerRow *row, Error *reterr)
                                                   .quiet_at = mono_plus_ms(clock_mono(), QUIET_MS)};
 
     TRY(worker_set_add(workers, row, deadline_in_ms(APP_COMMAND_MS), reterr));
-    listen     = listen_new(app->settings.listen_database_url, app->pool);
-    watch.pool = row->drain && !call->json ? app->pool : NULL;
+    listen     = listen_new(call->app->settings.listen_database_url, call->pool);
+    watch.pool = row->drain && !call->json ? call->pool : NULL;
     TRY(worker_set_start(workers, &(WorkerSetStart){.listen = listen}, reterr));
     watch_run(&watch);
     TRY(worker_set_result(workers, reterr));
@@ -187,16 +187,15 @@ static ErrorCode work(Call *call, App *app, const WorkerRow *row, Error *reterr)
 
 ErrorCode command_work(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    WorkerRow              row;
-    sigset_t               set = stop_signals();
+    WorkerRow row;
+    sigset_t  set = stop_signals();
 
     TRY(row_read(call, &row, reterr));
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* before the first thread: only watch_run() waits for them */
     signal(SIGPIPE, SIG_IGN);
     call->given.is_daemon = true;
     call->given.handlers  = row.concurrency ? row.concurrency : WORKER_CONCURRENCY_DEFAULT;
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    domain_note(call, app, "", row.domain);
-    return work(call, app, &row, reterr);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    domain_note(call, "", row.domain);
+    return work(call, &row, reterr);
 }

@@ -21,9 +21,9 @@ const char *call_operator(const Call *call)
     return user ? user->pw_name : "unknown";
 }
 
-void wake_domains(App *app, const char *domains)
+void wake_domains(const Call *call, const char *domains)
 {
-    scoped(waker_free) Waker *waker = waker_new(app->pool);
+    scoped(waker_free) Waker *waker = waker_new(call->pool);
 
     waker_notify_names(waker, domains);
 }

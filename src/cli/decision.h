@@ -10,7 +10,7 @@
 /* Who decides: --operator, else the user of this process. */
 const char *call_operator(const Call *call);
 /* After a commit: notify the workers of the domains that a column `wake` joins, best effort. NULL: none. */
-void wake_domains(App *app, const char *domains);
+void wake_domains(const Call *call, const char *domains);
 /* noun: "command" or "process". A refusal is an error. */
 must_check ErrorCode decision_print(Call *call, const char *noun, const char *id, const Decision *decision,
                                     Error *reterr);

@@ -99,5 +99,7 @@ int main(int argc, char **argv)
     code = call_parse(argc, argv, &call, &command, &error);
     if (code == OK)
         code = command->run(&call, &error);
+    if (call.app)
+        app_close(call.app);
     return finish(&call, call.json || wants_json(argc, argv), code, &error);
 }

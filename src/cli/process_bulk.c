@@ -76,15 +76,15 @@ static bool bulk_is_locked(ProcessBulk *bulk, CommandNames names, ErrorCode code
     return true;
 }
 
-static ErrorCode bulk_decide(App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
+static ErrorCode bulk_decide(Call *call, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
 {
     Decision *made;
-    ErrorCode code = process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), lock_ms(names), arena, names,
+    ErrorCode code = process_decide(call->pool, deadline_in_ms(APP_COMMAND_MS), lock_ms(names), arena, names,
                                     bulk->decision, &made, reterr);
 
     if (code != OK)
         return bulk_is_locked(bulk, names, code) ? OK : code;
-    wake_domains(app, made->wake);
+    wake_domains(call, made->wake);
     for (int i = 0; i < names.count; i++) {
         Error error = {0};
 
@@ -94,11 +94,11 @@ static ErrorCode bulk_decide(App *app, Arena *arena, CommandNames names, Process
     return OK;
 }
 
-static ErrorCode bulk_move(Call *call, App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
+static ErrorCode bulk_move(Call *call, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
 {
     const char   *woken = NULL;
     ProcessMoved *moved;
-    ErrorCode     code = process_move(app->pool, deadline_in_ms(APP_COMMAND_MS), lock_ms(names), arena, names,
+    ErrorCode     code = process_move(call->pool, deadline_in_ms(APP_COMMAND_MS), lock_ms(names), arena, names,
                                       bulk->version, call_operator(call), bulk->reason, &moved, reterr);
 
     if (code != OK)
@@ -110,20 +110,20 @@ static ErrorCode bulk_move(Call *call, App *app, Arena *arena, CommandNames name
         bulk_count(bulk, names, i, code, moved[i].is_new, &error);
         if (!moved[i].is_new || (woken && strcmp(names.domains[i], woken) == 0))
             continue;
-        wake_domains(app, moved[i].domains);
+        wake_domains(call, moved[i].domains);
         woken = names.domains[i];
     }
     return OK;
 }
 
 /* How long a process takes depends on its records, so the next transaction has more processes if this one was short, and fewer if it was long. */
-static ErrorCode bulk_move_all(Call *call, App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
+static ErrorCode bulk_move_all(Call *call, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
 {
     for (int from = 0, count; from < names.count; from += count) {
         Mono begin = clock_mono();
 
         count = names.count - from < bulk->move_count ? names.count - from : bulk->move_count;
-        TRY(bulk_move(call, app, arena, (CommandNames){names.ids + from, names.domains + from, count}, bulk, reterr));
+        TRY(bulk_move(call, arena, (CommandNames){names.ids + from, names.domains + from, count}, bulk, reterr));
         int64_t took_ms = mono_ms_between(begin, clock_mono());
         if (took_ms > MOVE_MS && bulk->move_count > 1)
             bulk->move_count /= 2;
@@ -133,14 +133,14 @@ static ErrorCode bulk_move_all(Call *call, App *app, Arena *arena, CommandNames 
     return OK;
 }
 
-static ErrorCode bulk_do(Call *call, App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
+static ErrorCode bulk_do(Call *call, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
 {
-    return bulk->decision ? bulk_decide(app, arena, names, bulk, reterr)
-                          : bulk_move_all(call, app, arena, names, bulk, reterr);
+    return bulk->decision ? bulk_decide(call, arena, names, bulk, reterr)
+                          : bulk_move_all(call, arena, names, bulk, reterr);
 }
 
 /* One chunk: what has ended by now is left out. */
-static ErrorCode bulk_chunk(Call *call, App *app, ProcessFilter *filter, ProcessBulk *bulk, Error *reterr)
+static ErrorCode bulk_chunk(Call *call, ProcessFilter *filter, ProcessBulk *bulk, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
     Process                  *list;
@@ -148,7 +148,8 @@ static ErrorCode bulk_chunk(Call *call, App *app, ProcessFilter *filter, Process
     CommandNames              names = {ids, domains, 0};
     int                       count;
 
-    TRY(process_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, filter, &list, &count, &filter->before, reterr));
+    TRY(process_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, filter, &list, &count, &filter->before,
+                     reterr));
     for (int i = 0; i < count; i++) {
         if (command_status_constant(list[i].status) && strcmp(list[i].status, "PENDING") != 0 &&
             strcmp(list[i].status, "IN_PROGRESS") != 0)
@@ -161,11 +162,11 @@ static ErrorCode bulk_chunk(Call *call, App *app, ProcessFilter *filter, Process
     bulk->matched += names.count;
     if (names.count == 0 || call_flag(call, "--dry-run"))
         return OK;
-    return bulk_do(call, app, arena, names, bulk, reterr);
+    return bulk_do(call, arena, names, bulk, reterr);
 }
 
 /* Once more about those that were locked: CHUNK at a time. */
-static ErrorCode bulk_repeat_once(Call *call, App *app, ProcessBulk *bulk, Error *reterr)
+static ErrorCode bulk_repeat_once(Call *call, ProcessBulk *bulk, Error *reterr)
 {
     scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT * 8);
     LockedList               *locked = bulk->locked;
@@ -178,20 +179,20 @@ static ErrorCode bulk_repeat_once(Call *call, App *app, ProcessBulk *bulk, Error
     }
     locked->count = 0;
     for (int from = 0; from < count; from += CHUNK)
-        TRY(bulk_do(call, app, arena,
+        TRY(bulk_do(call, arena,
                     (CommandNames){ids + from, domains + from, count - from < CHUNK ? count - from : CHUNK}, bulk,
                     reterr));
     return OK;
 }
 
 /* Until none is locked, or for LOCKED_MS; then which are left. */
-static ErrorCode bulk_repeat(Call *call, App *app, ProcessBulk *bulk, Error *reterr)
+static ErrorCode bulk_repeat(Call *call, ProcessBulk *bulk, Error *reterr)
 {
     Deadline deadline = deadline_in_ms(LOCKED_MS);
 
     while (bulk->locked->count && !deadline_passed(deadline)) {
         clock_sleep_ms(LOCKED_PAUSE);
-        TRY(bulk_repeat_once(call, app, bulk, reterr));
+        TRY(bulk_repeat_once(call, bulk, reterr));
     }
     for (int i = 0; i < bulk->locked->count; i++)
         fprintf(stderr, "process %s is locked by another transaction: it was left as it is\n", bulk->locked->ids[i]);
@@ -238,24 +239,23 @@ static void bulk_print(Call *call, const ProcessBulk *bulk)
 
 ErrorCode process_bulk_run(Call *call, const char *status, ProcessBulk *bulk, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    ProcessFilter          filter;
-    Progress               progress;
+    ProcessFilter filter;
+    Progress      progress;
 
     if (!call_flag(call, "--yes") && !call_flag(call, "--dry-run"))
         return fail(reterr, ERR_USAGE,
                     "nothing was done: add --yes to decide about all that match, or --dry-run to count them");
     TRY(bulk_filter(call, status, &filter, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    domain_note(call, app, PROCESS_DOMAIN_PREFIX, filter.domain);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    domain_note(call, PROCESS_DOMAIN_PREFIX, filter.domain);
     progress_begin(&progress);
     bulk->locked     = arena_array(call->arena, LockedList, 1);
     bulk->move_count = 8;
     do {
-        TRY(bulk_chunk(call, app, &filter, bulk, reterr));
+        TRY(bulk_chunk(call, &filter, bulk, reterr));
         progress_show(&progress, bulk->matched, "processes");
         if (!filter.before || bulk->locked->count > CHUNK) /* space for the next chunk */
-            TRY(bulk_repeat(call, app, bulk, reterr));
+            TRY(bulk_repeat(call, bulk, reterr));
     } while (filter.before);
     progress_end(&progress);
     bulk_print(call, bulk);
