@@ -131,6 +131,13 @@ const char *error_peer(const Error *error)
     return error->peer_at ? error->text + error->peer_at : "";
 }
 
+ErrorCode error_pass(ErrorCode code, const Error *error, Error *reterr)
+{
+    if (code != OK && reterr)
+        *reterr = *error;
+    return code;
+}
+
 void error_prefix(Error *reterr, const char *format, ...)
 {
     char    text[2 * TEXT_SIZE + 2], peer[TEXT_SIZE];

@@ -87,6 +87,8 @@ ErrorCode error_set(Error *reterr, const char *file, int line, ErrorCode code, c
         fail_;                                                       \
     })
 
+/* What was found before, passed on with its code: into *reterr, unless the code is OK. Returns the code. */
+ErrorCode error_pass(ErrorCode code, const Error *error, Error *reterr);
 /* Put context before the text: error_prefix(reterr, "migration %d", 3) gives "migration 3: ...". */
 void error_prefix(Error *reterr, const char *format, ...) printf_like(2, 3);
 

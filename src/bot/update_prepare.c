@@ -34,10 +34,7 @@ static ErrorCode known_body(Tx *tx, void *context, Error *reterr)
 
     if (code == ERR_NOT_FOUND)
         return OK;
-    if (code != OK) {
-        *reterr = error;
-        return code;
-    }
+    TRY(error_pass(code, &error, reterr));
     TRY(players_of_users(tx, group.id, ask->users, input->links_count, players, reterr));
     for (int i = 0; i < input->links_count; i++)
         ask->known[i] = players[i].is_member;

@@ -29,9 +29,7 @@ static ErrorCode queue_body(Tx *tx, void *context, Error *reterr)
     int             refused;
 
     TRY(telegram_outbox_put(queueing->outbox, tx, &put, 1, &refused, reterr));
-    if (put.error.code != OK)
-        *reterr = put.error;
-    return put.error.code;
+    return error_pass(put.error.code, &put.error, reterr);
 }
 
 static ErrorCode message_queue(const BotUpdate *update, const char *key, const TelegramOutgoing *message)

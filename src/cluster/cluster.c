@@ -192,9 +192,7 @@ static ErrorCode database_make(const Cluster *cluster, Deadline deadline, Error 
     /* Another process, or a statement of ours that was given up at its deadline, has made it. */
     if (code != OK && (strcmp(error.sqlstate, DATABASE_EXISTS) == 0 || strcmp(error.sqlstate, UNIQUE_VIOLATION) == 0))
         return OK;
-    if (code != OK && reterr)
-        *reterr = error;
-    return code;
+    return error_pass(code, &error, reterr);
 }
 
 /* The database and its logins. Checked each time: a crash may have come between initdb and the statements. Nothing else

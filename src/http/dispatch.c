@@ -42,10 +42,7 @@ static ErrorCode token_accept(const Server *server, Request *request, Error *ret
 {
     const TokenCheck *check = &request->check;
 
-    if (check->error.code != OK) {
-        *reterr = check->error;
-        return check->error.code;
-    }
+    TRY(error_pass(check->error.code, &check->error, reterr));
     TRY(check_scope(server, request, check->scopes, reterr));
     request->authentic = true;
     return OK;

@@ -317,9 +317,7 @@ static ErrorCode call_run(Conn *conn, const char *sql, ConnParams params, Deadli
     if (code != OK && call.is_prepared && conn_is_good(conn) && conn_transaction(conn) == PQTRANS_IDLE &&
         conn_prepared_failed(conn, error.sqlstate))
         return call_once(conn, sql, params, deadline, &(StatementCall){0}, ret_result, reterr);
-    if (code != OK && reterr)
-        *reterr = error;
-    return code;
+    return error_pass(code, &error, reterr);
 }
 
 /* ---- what may commit ---- */

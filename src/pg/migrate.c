@@ -369,9 +369,7 @@ ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *
         if (code != OK) {
             if (step.applied)
                 dependents_name(pool, deadline, arena, &error);
-            if (reterr)
-                *reterr = error;
-            return code;
+            return error_pass(code, &error, reterr);
         }
         applied += step.applied;
     }

@@ -50,11 +50,7 @@ ErrorCode slot_connect(Checkout *slot, Deadline deadline, bool *ret_held, Error 
     *ret_held = code != OK;
     TRY(code);
     code = pool_connect(pool, deadline_sooner(deadline, deadline_in_ms(pool->options.connect_ms_max)), &conn, &error);
-    if (code != OK) {
-        if (reterr)
-            *reterr = error;
-        return code;
-    }
+    TRY(error_pass(code, &error, reterr));
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     /* Not yet a success for the breaker: a server that accepts connections and then stays silent would never open
@@ -116,9 +112,7 @@ static ErrorCode slot_fail(Checkout *slot, ErrorCode code, bool fair, const Erro
         failure_record(pool, error);
     slot_offer(slot);
     pool_gauges(pool);
-    if (reterr)
-        *reterr = *error;
-    return code;
+    return error_pass(code, error, reterr);
 }
 
 static bool pool_is_closing(Pool *pool)

@@ -36,7 +36,5 @@ ErrorCode cairo_load(Error *reterr)
     pthread_once(&once, library_load);
     if (FAULT_NAMED("rating.cairo.load"))
         return fail(reterr, ERR_INTERNAL, "charts need cairo (Debian: libcairo2): fault at rating.cairo.load");
-    if (failure.code != OK && reterr)
-        *reterr = failure;
-    return failure.code;
+    return error_pass(failure.code, &failure, reterr);
 }

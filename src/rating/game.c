@@ -262,10 +262,7 @@ static ErrorCode removed_run(Turn *turn, Error *reterr)
 
     if (code == ERR_NOT_FOUND)
         return OK;
-    if (code != OK) {
-        *reterr = error;
-        return code;
-    }
+    TRY(error_pass(code, &error, reterr));
     if (turn->group.chat_id != turn->input->chat_id) /* the chat that it had before it moved */
         return OK;
     TRY(group_set(turn->tx, turn->group.id, "is_published", "false", reterr));

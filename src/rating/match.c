@@ -83,11 +83,7 @@ static ErrorCode repeated(Tx *tx, const Group *group, const MatchNew *match, int
         refuse(ret_done, MATCH_KEY_USED, 0);
         return OK;
     }
-    if (code != OK) {
-        if (reterr)
-            *reterr = error;
-        return code;
-    }
+    TRY(error_pass(code, &error, reterr));
     *ret_done = (MatchDone){
         .verdict = MATCH_REPEATED,
         .id      = id,

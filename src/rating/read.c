@@ -31,9 +31,7 @@ static ErrorCode group_find(Tx *tx, const RatingRead *read, Group *ret_group, Er
     if (code == ERR_NOT_FOUND ||
         (code == OK && read->published_only && !(ret_group->is_published && ret_group->is_active)))
         return unknown_group(read->chat_id, reterr);
-    if (code != OK && reterr)
-        *reterr = error;
-    return code;
+    return error_pass(code, &error, reterr);
 }
 
 static ErrorCode player_find(Tx *tx, int64_t group_id, const char *text, int64_t *ret_id, Error *reterr)

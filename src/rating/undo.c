@@ -333,10 +333,7 @@ static ErrorCode undo_decide(Tx *tx, const Group *group, const UndoAsk *ask, Und
         done->verdict = UNDO_NOTHING;
         return OK;
     }
-    if (code != OK) {
-        *reterr = error;
-        return code;
-    }
+    TRY(error_pass(code, &error, reterr));
     done->verdict   = done->match.is_undone ? UNDO_ALREADY : permission(group, ask, &done->match);
     done->is_unsure = ask->admin == ADMIN_UNKNOWN;
     if (done->verdict != UNDO_DONE)
@@ -367,9 +364,7 @@ static ErrorCode undo_repeated(Tx *tx, const Group *group, const UndoAsk *ask, c
         done->verdict = UNDO_KEY_USED;
         return OK;
     }
-    if (code != OK)
-        *reterr = error;
-    return code;
+    return error_pass(code, &error, reterr);
 }
 
 ErrorCode undo_run(Tx *tx, const Group *group, const UndoAsk *ask, UndoDone *ret_done, Error *reterr)

@@ -124,9 +124,7 @@ static ErrorCode item_judge(const SendItem *item, bool *ret_new, Error *reterr)
         malformed_log(&item->error);
         return OK;
     }
-    if (reterr)
-        *reterr = item->error;
-    return item->code;
+    return error_pass(item->code, &item->error, reterr);
 }
 
 static bool is_away(ErrorCode code)
@@ -259,11 +257,7 @@ ErrorCode telegram_intake_many(const TelegramIntake *intake, const char *json, D
         code = item_judge(items[i], &is_new, &error);
     for (int i = 0; i < count && code != OK; i++)
         (void)item_away(intake, items[i], code, &error);
-    if (code != OK) {
-        if (reterr)
-            *reterr = error;
-        return code;
-    }
+    TRY(error_pass(code, &error, reterr));
     *ret_count = seen;
     *ret_last  = last;
     return OK;

@@ -185,9 +185,7 @@ ErrorCode ledger_post(Ledger *ledger, Deadline deadline, Arena *arena, WalletIte
         error.code = combiner_run(ledger->retries, &post, deadline, &error);
     }
     post_finish(&post, &error);
-    if (reterr && item->code != OK)
-        *reterr = item->error;
-    return item->code;
+    return error_pass(item->code, &item->error, reterr);
 }
 
 /* ---- reading ---- */

@@ -185,11 +185,7 @@ ErrorCode wallet_open(Pool *pool, Deadline deadline, WalletLock lock, Arena *are
                 &opened_shape, &opened, &error);
     if (code == ERR_CONFLICT)
         return fail(reterr, ERR_KEY_REUSED, "txn_id %s was used before for another operation", wallet->txn_id);
-    if (code != OK) {
-        if (reterr)
-            *reterr = error;
-        return code;
-    }
+    TRY(error_pass(code, &error, reterr));
     if (opened.differs)
         return fail(reterr, ERR_KEY_REUSED, "the wallet of \"%s\" in %s already exists with another %s", wallet->owner,
                     asset, opened.differs);
