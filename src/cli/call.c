@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/moment.h"
+#include "base/reader.h"
 #include "base/text.h"
 #include "base/uuid.h"
 #include "bus/send.h"
@@ -66,6 +67,15 @@ ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t m
     return OK;
 }
 
+ErrorCode call_limit(const Call *call, int max, int *ret_limit, Error *reterr)
+{
+    int64_t limit;
+
+    TRY(call_number("--limit", call_flag(call, "--limit"), 1, max, 100, &limit, reterr));
+    *ret_limit = (int)limit;
+    return OK;
+}
+
 ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms, int64_t *ret_ms, Error *reterr)
 {
     const char *text = call_flag(call, flag);
@@ -104,6 +114,28 @@ ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, E
     if (given && !uuid_parse(given, text))
         return fail(reterr, ERR_USAGE, "%s must be a UUID, got \"%.60s\"", flag, given);
     *ret_text = given ? text : NULL;
+    return OK;
+}
+
+ErrorCode call_id(const Call *call, const char **ret_id, Error *reterr)
+{
+    char *id = arena_array(call->arena, char, UUID_TEXT_SIZE);
+
+    if (!uuid_parse(call->arguments[0], id))
+        return fail(reterr, ERR_USAGE, "ID must be a UUID, got \"%.60s\"", call->arguments[0]);
+    *ret_id = id;
+    return OK;
+}
+
+ErrorCode call_json(const Call *call, const char *flag, const char **ret_json, Error *reterr)
+{
+    const char *given = call_flag(call, flag);
+
+    if (given && reader_check(given, strlen(given), reterr) != OK) {
+        error_prefix(reterr, "%s", flag);
+        return ERR_USAGE;
+    }
+    *ret_json = given;
     return OK;
 }
 

@@ -59,6 +59,8 @@ must_check ErrorCode call_one_or_all(const Call *call, const char *noun, bool *r
 /* A whole number given as a flag or an argument; ERR_USAGE names it. */
 must_check ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t max, int64_t fallback,
                                  int64_t *ret_value, Error *reterr);
+/* --limit; 100 when it was not given. */
+must_check ErrorCode call_limit(const Call *call, int max, int *ret_limit, Error *reterr);
 /* A duration given as a flag; ERR_USAGE names it. */
 must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms, int64_t *ret_ms,
                                    Error *reterr);
@@ -68,6 +70,10 @@ must_check ErrorCode call_moment(const Call *call, const char *flag, int64_t *re
 
 /* A UUID given as a flag, in its usual form; NULL when it was not given. ERR_USAGE names it. */
 must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr);
+/* The same of the first argument, ID. */
+must_check ErrorCode call_id(const Call *call, const char **ret_id, Error *reterr);
+/* JSON given as a flag; NULL when it was not given. ERR_USAGE says what is wrong in it. */
+must_check ErrorCode call_json(const Call *call, const char *flag, const char **ret_json, Error *reterr);
 
 /* The id of the key that --key gives; a text becomes one that depends on the role of the session. Without --key *id stays as it is. flag: what else
  * gives the id. ERR_USAGE: it has given another one. */

@@ -288,18 +288,15 @@ static void head_json(Writer *writer, const char *name, const Bench *bench)
 
 static void report_json(Call *call, const char *name, const Bench *bench, bool complete)
 {
-    Text   text;
-    Writer writer;
+    Writer *writer = print_writer(call->arena);
 
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    head_json(&writer, name, bench);
-    writer_bool(&writer, "complete", complete);
-    figures_json(&writer, call->arena, &bench->report);
-    windows_json(&writer, call->arena, &bench->report);
-    writer_end(&writer);
-    print_json(&text);
+    writer_object(writer, NULL);
+    head_json(writer, name, bench);
+    writer_bool(writer, "complete", complete);
+    figures_json(writer, call->arena, &bench->report);
+    windows_json(writer, call->arena, &bench->report);
+    writer_end(writer);
+    print_json(writer);
 }
 
 /* ---- the commands ---- */

@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/reader.h"
-#include "base/uuid.h"
 #include "base/writer.h"
 #include "bus/batch.h"
 #include "bus/command.h"
@@ -18,22 +16,15 @@
 
 #define LIST_MAX 1000
 
-static ErrorCode id_check(const Call *call, char *ret_id, Error *reterr)
-{
-    if (!uuid_parse(call->arguments[0], ret_id))
-        return fail(reterr, ERR_USAGE, "ID must be a UUID, got \"%.60s\"", call->arguments[0]);
-    return OK;
-}
-
 static ErrorCode filter_read(const Call *call, CommandFilter *ret_filter, Error *reterr)
 {
-    int64_t limit;
+    int limit;
 
-    TRY(call_number("--limit", call_flag(call, "--limit"), 1, LIST_MAX, 100, &limit, reterr));
+    TRY(call_limit(call, LIST_MAX, &limit, reterr));
     *ret_filter = (CommandFilter){.domain = call_flag(call, "--domain"),
                                   .status = call_flag(call, "--status"),
                                   .type   = call_flag(call, "--type"),
-                                  .limit  = (int)limit};
+                                  .limit  = limit};
     return command_status_check(ret_filter->status, reterr) == OK ? OK : ERR_USAGE;
 }
 
@@ -41,10 +32,9 @@ static ErrorCode filter_read(const Call *call, CommandFilter *ret_filter, Error 
 
 ErrorCode command_command_show(Call *call, Error *reterr)
 {
-    char        id[UUID_TEXT_SIZE];
-    const char *json;
+    const char *id, *json;
 
-    TRY(id_check(call, id, reterr));
+    TRY(call_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(command_show(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, call_flag(call, "--domain"), &json,
                      reterr));
@@ -121,14 +111,13 @@ ErrorCode command_command_list(Call *call, Error *reterr)
 
 ErrorCode command_command_cancel(Call *call, Error *reterr)
 {
-    char        id[UUID_TEXT_SIZE];
-    const char *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
+    const char *id, *domain = call_flag(call, "--domain");
     Decision   *decision;
 
-    TRY(id_check(call, id, reterr));
+    TRY(call_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(command_cancel(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
-                       (CommandNames){ids, domains, 1}, call_flag(call, "--reason"), call_operator(call), &decision,
+                       (CommandNames){&id, &domain, 1}, call_flag(call, "--reason"), call_operator(call), &decision,
                        reterr));
     wake_domains(call, decision->wake);
     return decision_print(call, "command", id, decision, reterr);
@@ -147,13 +136,12 @@ ErrorCode command_tsq_list(Call *call, Error *reterr)
 
 static ErrorCode decide_one(Call *call, const TsqDecision *decision, Error *reterr)
 {
-    char        id[UUID_TEXT_SIZE];
-    const char *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
+    const char *id, *domain = call_flag(call, "--domain");
     Decision   *made;
 
-    TRY(id_check(call, id, reterr));
+    TRY(call_id(call, &id, reterr));
     TRY(tsq_decide(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
-                   (CommandNames){ids, domains, 1}, decision, &made, reterr));
+                   (CommandNames){&id, &domain, 1}, decision, &made, reterr));
     wake_domains(call, made->wake);
     return decision_print(call, "command", id, made, reterr);
 }
@@ -217,10 +205,7 @@ static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
     bool        is_all;
 
     TRY(call_one_or_all(call, "command", &is_all, reterr));
-    if (decision.result && reader_check(decision.result, strlen(decision.result), reterr) != OK) {
-        error_prefix(reterr, "--result");
-        return ERR_USAGE;
-    }
+    TRY(call_json(call, "--result", &decision.result, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     return is_all ? decide_all(call, &decision, reterr) : decide_one(call, &decision, reterr);
 }
@@ -261,9 +246,9 @@ static ErrorCode batch_print(Call *call, const char *id, Error *reterr)
 
 ErrorCode command_batch_show(Call *call, Error *reterr)
 {
-    char id[UUID_TEXT_SIZE];
+    const char *id;
 
-    TRY(id_check(call, id, reterr));
+    TRY(call_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     return batch_print(call, id, reterr);
 }
@@ -287,10 +272,9 @@ ErrorCode command_batch_create(Call *call, Error *reterr)
 
 ErrorCode command_batch_seal(Call *call, Error *reterr)
 {
-    char        id[UUID_TEXT_SIZE];
-    const char *wake;
+    const char *id, *wake;
 
-    TRY(id_check(call, id, reterr));
+    TRY(call_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(batch_seal(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, &wake, reterr));
     wake_domains(call, wake);

@@ -11,17 +11,14 @@
 /* A URL is a user's text: it may hold quotes. */
 static void url_json(Call *call, const char *url, bool running)
 {
-    Text   text;
-    Writer writer;
+    Writer *writer = print_writer(call->arena);
 
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
+    writer_object(writer, NULL);
     if (running)
-        writer_bool(&writer, "running", true);
-    writer_text(&writer, "url", url);
-    writer_end(&writer);
-    print_json(&text);
+        writer_bool(writer, "running", true);
+    writer_text(writer, "url", url);
+    writer_end(writer);
+    print_json(writer);
 }
 
 static ErrorCode refuse_given_url(const Call *call, const char *verb, Error *reterr)
@@ -62,22 +59,19 @@ ErrorCode command_db_stop(Call *call, Error *reterr)
 
 static void status_json(Call *call, const ClusterStatus *status)
 {
-    Text   text;
-    Writer writer;
+    Writer *writer = print_writer(call->arena);
 
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    writer_bool(&writer, "initialised", status->initialised);
-    writer_bool(&writer, "running", status->running);
-    writer_i64(&writer, "pid", status->pid);
-    writer_text(&writer, "version", status->version);
-    writer_text(&writer, "url", status->url_app);
-    writer_text(&writer, "admin_url", status->url_admin);
-    writer_text(&writer, "data", status->data_dir);
-    writer_text(&writer, "log", status->log_file);
-    writer_end(&writer);
-    print_json(&text);
+    writer_object(writer, NULL);
+    writer_bool(writer, "initialised", status->initialised);
+    writer_bool(writer, "running", status->running);
+    writer_i64(writer, "pid", status->pid);
+    writer_text(writer, "version", status->version);
+    writer_text(writer, "url", status->url_app);
+    writer_text(writer, "admin_url", status->url_admin);
+    writer_text(writer, "data", status->data_dir);
+    writer_text(writer, "log", status->log_file);
+    writer_end(writer);
+    print_json(writer);
 }
 
 ErrorCode command_db_status(Call *call, Error *reterr)

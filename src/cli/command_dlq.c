@@ -50,12 +50,12 @@ static ErrorCode pages_print(Call *call, DeadLetterFilter *filter, int left, Err
 ErrorCode command_dlq_list(Call *call, Error *reterr)
 {
     DeadLetterFilter filter = {.status = call_flag(call, "--status"), .type = call_flag(call, "--type"), .limit = 1};
-    int64_t          limit;
+    int              limit;
 
-    TRY(call_number("--limit", call_flag(call, "--limit"), 1, 1000, 100, &limit, reterr));
+    TRY(call_limit(call, 1000, &limit, reterr));
     TRY(dead_letter_status_check(filter.status, reterr) == OK ? OK : ERR_USAGE);
     TRY(call_open(call, APP_SCHEMA, reterr));
-    return pages_print(call, &filter, (int)limit, reterr);
+    return pages_print(call, &filter, limit, reterr);
 }
 
 static void letter_print(Call *call, const DeadLetter *letter)

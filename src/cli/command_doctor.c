@@ -9,22 +9,19 @@
 
 static void results_json(Call *call, const CheckResult *list, int count)
 {
-    Text   text;
-    Writer writer;
+    Writer *writer = print_writer(call->arena);
 
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_array(&writer, NULL);
+    writer_array(writer, NULL);
     for (int i = 0; i < count; i++) {
-        writer_object(&writer, NULL);
-        writer_text(&writer, "check", list[i].check);
-        writer_text(&writer, "state", check_state_text(list[i].state));
-        writer_text(&writer, "found", list[i].text);
-        writer_text(&writer, "advice", list[i].advice);
-        writer_end(&writer);
+        writer_object(writer, NULL);
+        writer_text(writer, "check", list[i].check);
+        writer_text(writer, "state", check_state_text(list[i].state));
+        writer_text(writer, "found", list[i].text);
+        writer_text(writer, "advice", list[i].advice);
+        writer_end(writer);
     }
-    writer_end(&writer);
-    print_json(&text);
+    writer_end(writer);
+    print_json(writer);
 }
 
 static void results_table(Call *call, const CheckResult *list, int count)

@@ -36,10 +36,7 @@ static ErrorCode start_one(Call *call, SendItem *item, Error *reterr)
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(key_take(call, "--id", &item->command_id, reterr));
     TRY(send_many(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
-    if (item->code != OK) {
-        *reterr = item->error;
-        return item->code;
-    }
+    TRY(error_pass(item->code, &item->error, reterr));
     if (item->is_new)
         wake_domains(call, item->domain);
     if (call->json)
@@ -75,12 +72,10 @@ ErrorCode command_process_start(Call *call, Error *reterr)
     return call_flag(call, "--lines") ? start_each_line(call, &item, reterr) : start_one(call, &item, reterr);
 }
 
-ErrorCode process_name_read(const Call *call, char *ret_id, ProcessName *ret_name, Error *reterr)
+ErrorCode process_name_read(const Call *call, ProcessName *ret_name, Error *reterr)
 {
-    if (!uuid_parse(call->arguments[0], ret_id))
-        return fail(reterr, ERR_USAGE, "ID must be a UUID, got \"%.60s\"", call->arguments[0]);
-    *ret_name = (ProcessName){ret_id, call_flag(call, "--domain")};
-    return OK;
+    ret_name->domain = call_flag(call, "--domain");
+    return call_id(call, &ret_name->id, reterr);
 }
 
 /* It is stored anyway: operators correct the state with names of their own. But a misspelled one should not leave the process waiting unnoticed. */
@@ -101,22 +96,19 @@ static void signal_warn(Call *call, const ProcessSignal *signal, const ProcessSi
 static void signaled_print(Call *call, const ProcessName *name, const ProcessSignal *signal,
                            const ProcessSignaled *signaled)
 {
-    Text   text;
-    Writer writer;
-
     if (!call->json) {
         printf("%s %s\n", name->id, signaled->verdict);
         return;
     }
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    process_signaled_write(&writer, call->arena, name->id, signal, signaled, /* with_verdict= */ true);
-    print_json(&text);
+    Writer *writer = print_writer(call->arena);
+
+    process_signaled_write(writer, call->arena, name->id, signal, signaled, /* with_verdict= */ true);
+    print_json(writer);
 }
 
 ErrorCode command_process_signal(Call *call, Error *reterr)
 {
-    char            id[UUID_TEXT_SIZE], key[UUID_TEXT_SIZE];
+    char            key[UUID_TEXT_SIZE];
     ProcessName     name;
     ProcessSignal   signal = {.name  = call->arguments[1],
                               .key   = call_flag(call, "--key"),
@@ -124,7 +116,7 @@ ErrorCode command_process_signal(Call *call, Error *reterr)
                               .actor = call_operator(call)};
     ProcessSignaled signaled;
 
-    TRY(process_name_read(call, id, &name, reterr));
+    TRY(process_name_read(call, &name, reterr));
     TRY(call_payload(call, 2, &signal.payload, reterr));
     uuid_new(key);
     signal.key = signal.key ? signal.key : key;
@@ -142,11 +134,10 @@ ErrorCode command_process_signal(Call *call, Error *reterr)
 ErrorCode command_process_show(Call *call, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8); /* a long process has a long history */
-    char                      id[UUID_TEXT_SIZE];
     ProcessName               name;
     const char               *json;
 
-    TRY(process_name_read(call, id, &name, reterr));
+    TRY(process_name_read(call, &name, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(process_show(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, name, &json, reterr));
     if (call->json)
@@ -175,10 +166,10 @@ ErrorCode command_process_list(Call *call, Error *reterr)
                             .status = call_flag(call, "--status"),
                             .step   = call_flag(call, "--step"),
                             .text   = call_flag(call, "--text")};
-    int64_t       left;
+    int           left;
     List          list;
 
-    TRY(call_number("--limit", call_flag(call, "--limit"), 1, PROCESS_LIST_MAX, 100, &left, reterr));
+    TRY(call_limit(call, PROCESS_LIST_MAX, &left, reterr));
     TRY(call_duration(call, "--older", 0, &filter.older_ms, reterr));
     TRY(process_status_check(filter.status, reterr) == OK ? OK : ERR_USAGE);
     TRY(call_open(call, APP_SCHEMA, reterr));
@@ -189,7 +180,7 @@ ErrorCode command_process_list(Call *call, Error *reterr)
         Process                  *rows;
         int                       count;
 
-        filter.limit = left < PAGE_ROWS ? (int)left : PAGE_ROWS;
+        filter.limit = left < PAGE_ROWS ? left : PAGE_ROWS;
         TRY(process_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &rows, &count, &filter.before,
                          reterr));
         list_rows(&list, rows, count);

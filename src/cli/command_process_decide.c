@@ -2,10 +2,7 @@
  * command_process_decide.c - decide about processes, and move them to newer versions: one, or all that match.
  */
 #include <stdio.h>
-#include <string.h>
 
-#include "base/reader.h"
-#include "base/uuid.h"
 #include "base/writer.h"
 #include "cli/command.h"
 #include "cli/decision.h"
@@ -15,90 +12,74 @@
 
 static ErrorCode decide_one(Call *call, const ProcessDecision *decision, Error *reterr)
 {
-    char        id[UUID_TEXT_SIZE];
     ProcessName name;
-    const char *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
     Decision   *made;
 
-    TRY(process_name_read(call, id, &name, reterr));
+    TRY(process_name_read(call, &name, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(process_decide(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
-                       (CommandNames){ids, domains, 1}, decision, &made, reterr));
+                       (CommandNames){&name.id, &name.domain, 1}, decision, &made, reterr));
     wake_domains(call, made->wake);
-    return decision_print(call, "process", id, made, reterr);
+    return decision_print(call, "process", name.id, made, reterr);
 }
 
-static ErrorCode decide_some(Call *call, const char *status, const ProcessDecision *decision, Error *reterr)
+/* status: of the processes that --all means; NULL: any that has not ended. */
+static ErrorCode decide(Call *call, ProcessVerb action, const char *status, Error *reterr)
 {
-    bool is_all;
+    ProcessDecision decision = {.action = action,
+                                .actor  = call_operator(call),
+                                .reason = call_flag(call, "--reason"),
+                                .from   = call_flag(call, "--from")};
+    bool            is_all;
 
+    TRY(call_json(call, "--result", &decision.result, reterr));
     TRY(call_one_or_all(call, "process", &is_all, reterr));
-    return is_all ? process_bulk_run(call, status, &(ProcessBulk){.decision = decision}, reterr)
-                  : decide_one(call, decision, reterr);
+    return is_all ? process_bulk_run(call, status, &(ProcessBulk){.decision = &decision}, reterr)
+                  : decide_one(call, &decision, reterr);
 }
 
 ErrorCode command_process_retry(Call *call, Error *reterr)
 {
-    ProcessDecision decision = {.action = PROCESS_RETRY,
-                                .actor  = call_operator(call),
-                                .reason = call_flag(call, "--reason"),
-                                .from   = call_flag(call, "--from")};
-
-    return decide_some(call, "WAITING_FOR_TSQ", &decision, reterr);
+    return decide(call, PROCESS_RETRY, "WAITING_FOR_TSQ", reterr);
 }
 
 ErrorCode command_process_cancel(Call *call, Error *reterr)
 {
-    ProcessDecision decision = {.action = call_flag(call, "--compensate") ? PROCESS_COMPENSATE : PROCESS_CANCEL,
-                                .actor  = call_operator(call),
-                                .reason = call_flag(call, "--reason")};
-
-    return decide_some(call, /* status= */ NULL, &decision, reterr);
+    return decide(call, call_flag(call, "--compensate") ? PROCESS_COMPENSATE : PROCESS_CANCEL, /* status= */ NULL,
+                  reterr);
 }
 
 ErrorCode command_process_complete(Call *call, Error *reterr)
 {
-    ProcessDecision decision = {.action = PROCESS_COMPLETE,
-                                .actor  = call_operator(call),
-                                .reason = call_flag(call, "--reason"),
-                                .result = call_flag(call, "--result")};
-
-    if (decision.result && reader_check(decision.result, strlen(decision.result), reterr) != OK) {
-        error_prefix(reterr, "--result");
-        return ERR_USAGE;
-    }
-    return decide_some(call, "WAITING_FOR_TSQ", &decision, reterr);
+    return decide(call, PROCESS_COMPLETE, "WAITING_FOR_TSQ", reterr);
 }
 
 /* ---- move ---- */
 
 static ErrorCode move_one(Call *call, int version, Error *reterr)
 {
-    char          id[UUID_TEXT_SIZE];
     ProcessName   name;
     ProcessMoved *moved;
-    Text          text;
-    Writer        writer;
 
-    TRY(process_name_read(call, id, &name, reterr));
+    TRY(process_name_read(call, &name, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(process_move(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
                      (CommandNames){&name.id, &name.domain, 1}, version, call_operator(call),
                      call_flag(call, "--reason"), &moved, reterr));
-    TRY(process_moved_check(id, version, moved, reterr));
+    TRY(process_moved_check(name.id, version, moved, reterr));
     if (moved->is_new)
         wake_domains(call, moved->domains);
     if (call->json) {
-        text_init(&text, call->arena, TEXT_MAX_BODY);
-        writer_open(&writer, &text);
-        process_moved_write(&writer, id, version, moved);
-        print_json(&text);
+        Writer *writer = print_writer(call->arena);
+
+        process_moved_write(writer, name.id, version, moved);
+        print_json(writer);
         return OK;
     }
     if (moved->is_new)
-        printf("%s moved from version %d to %d\n", id, moved->from_version, version);
+        printf("%s moved from version %d to %d\n", name.id, moved->from_version, version);
     else
-        printf("%s has version %d already%s%s\n", id, version, moved->operator? ", moved by " : "",
+        printf("%s has version %d already%s%s\n", name.id, version, moved->operator? ", moved by " : "",
                moved->operator? moved->operator: "");
     return OK;
 }

@@ -44,20 +44,17 @@ static ErrorCode argument_read(Call *call, Value *ret_text, Error *reterr)
 
 static void definition_json(Call *call, const Definition *definition, const char *diagram)
 {
-    Text   text;
-    Writer writer;
+    Writer *writer = print_writer(call->arena);
 
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "domain", definition->domain);
-    writer_text(&writer, "type", definition->type);
-    writer_i64(&writer, "steps", definition->count);
-    writer_i64(&writer, "compensations", definition->compensation_count);
+    writer_object(writer, NULL);
+    writer_text(writer, "domain", definition->domain);
+    writer_text(writer, "type", definition->type);
+    writer_i64(writer, "steps", definition->count);
+    writer_i64(writer, "compensations", definition->compensation_count);
     if (diagram)
-        writer_text(&writer, "diagram", diagram);
-    writer_end(&writer);
-    print_json(&text);
+        writer_text(writer, "diagram", diagram);
+    writer_end(writer);
+    print_json(writer);
 }
 
 static void definition_show(Call *call, const Definition *definition)
@@ -80,17 +77,15 @@ static void definition_show(Call *call, const Definition *definition)
 static ErrorCode definition_store(Call *call, const Definition *definition, Error *reterr)
 {
     ProcessDefined defined;
-    Text           text;
-    Writer         writer;
 
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(process_define(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, definition, call_operator(call),
                        &defined, reterr));
     if (call->json) {
-        text_init(&text, call->arena, TEXT_MAX_BODY);
-        writer_open(&writer, &text);
-        process_defined_write(&writer, definition, &defined);
-        print_json(&text);
+        Writer *writer = print_writer(call->arena);
+
+        process_defined_write(writer, definition, &defined);
+        print_json(writer);
         return OK;
     }
     printf("%s %s version %d\n", definition->domain, definition->type, defined.version);
@@ -138,8 +133,6 @@ static ErrorCode version_print(Call *call, ProcessVersionFilter *filter, Error *
     ProcessVersion *list;
     const char     *source;
     int             count;
-    Text            text;
-    Writer          writer;
 
     if (!filter->type)
         return fail(reterr, ERR_USAGE, "TYPE is missing: --version is about one type");
@@ -158,15 +151,15 @@ static ErrorCode version_print(Call *call, ProcessVersionFilter *filter, Error *
         printf("%s%s", source, strlen(source) && source[strlen(source) - 1] == '\n' ? "" : "\n");
         return OK;
     }
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "domain", list->domain);
-    writer_text(&writer, "type", list->type);
-    writer_i64(&writer, "version", list->version);
-    writer_text(&writer, "source", source);
-    writer_end(&writer);
-    print_json(&text);
+    Writer *writer = print_writer(call->arena);
+
+    writer_object(writer, NULL);
+    writer_text(writer, "domain", list->domain);
+    writer_text(writer, "type", list->type);
+    writer_i64(writer, "version", list->version);
+    writer_text(writer, "source", source);
+    writer_end(writer);
+    print_json(writer);
     return OK;
 }
 
@@ -174,11 +167,9 @@ ErrorCode command_process_definitions(Call *call, Error *reterr)
 {
     ProcessVersionFilter filter = {.domain = call_flag(call, "--domain"),
                                    .type   = call->count ? call->arguments[0] : NULL};
-    int64_t              left;
-    List                 list;
 
     TRY(call_number("--version", call_flag(call, "--version"), 1, PROCESS_VERSION_MAX, 0, &filter.version, reterr));
-    TRY(call_number("--limit", call_flag(call, "--limit"), 1, PROCESS_LIST_MAX, 100, &left, reterr));
+    TRY(call_limit(call, PROCESS_LIST_MAX, &filter.limit, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     if (filter.version)
         return version_print(call, &filter, reterr);
@@ -186,10 +177,7 @@ ErrorCode command_process_definitions(Call *call, Error *reterr)
     ProcessVersion *rows;
     int             count;
 
-    filter.limit = (int)left;
     TRY(process_versions(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &rows, &count, reterr));
-    list_begin(&list, &version_shape, call->arena, call->json);
-    list_rows(&list, rows, count);
-    list_end(&list);
+    list_print(&version_shape, call->arena, call->json, rows, count);
     return OK;
 }

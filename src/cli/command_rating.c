@@ -15,12 +15,8 @@
 
 static ErrorCode read_begin(Call *call, RatingRead *ret_read, Error *reterr)
 {
-    int64_t limit;
-
     TRY(call_number("CHAT", call->arguments[0], INT64_MIN, INT64_MAX, 0, &ret_read->chat_id, reterr));
-    TRY(call_number("--limit", call_flag(call, "--limit"), 1, BOARD_LIMIT_MAX, 100, &limit, reterr));
-    ret_read->limit = (int)limit;
-    return OK;
+    return call_limit(call, BOARD_LIMIT_MAX, &ret_read->limit, reterr);
 }
 
 /* ---- leaderboard ---- */
@@ -119,8 +115,6 @@ ErrorCode command_rating_verify(Call *call, Error *reterr)
     RatingReport       *report  = arena_alloc(call->arena, sizeof *report);
     RatingVerifyOptions options = {.progress = show, .context = &progress};
     ErrorCode           code;
-    Text                text;
-    Writer              writer;
 
     if (call->count > 0)
         TRY(call_number("CHAT", call->arguments[0], INT64_MIN, INT64_MAX, 0, &options.chat_id, reterr));
@@ -130,10 +124,10 @@ ErrorCode command_rating_verify(Call *call, Error *reterr)
     progress_end(&progress);
     TRY(code);
     if (call->json) {
-        text_init(&text, call->arena, TEXT_MAX_BODY);
-        writer_open(&writer, &text);
-        rating_report_write(&writer, report);
-        print_json(&text);
+        Writer *writer = print_writer(call->arena);
+
+        rating_report_write(writer, report);
+        print_json(writer);
     } else {
         report_print(call, report);
     }

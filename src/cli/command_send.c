@@ -102,10 +102,7 @@ static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
     domain_note(call, "", item->domain);
     TRY(key_take(call, "--id", &item->command_id, reterr));
     TRY(send_many(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
-    if (item->code != OK) {
-        *reterr = item->error;
-        return item->code;
-    }
+    TRY(error_pass(item->code, &item->error, reterr));
     wake(call, items, 1);
     if (call->json)
         printf("{\"command_id\":\"%s\",\"status\":\"%s\",\"created\":%s}\n", item->id, item->status,

@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "base/reader.h"
 #include "base/uuid.h"
 #include "base/writer.h"
 #include "cli/command.h"
@@ -51,15 +50,8 @@ static ErrorCode key_read(Call *call, const char **ret_key, Error *reterr)
 
 static ErrorCode metadata_read(const Call *call, const char **ret_metadata, Error *reterr)
 {
-    const char *given = call_flag(call, "--metadata");
-
-    if (given && reader_check(given, strlen(given), reterr) != OK) {
-        error_prefix(reterr, "--metadata");
-        return ERR_USAGE;
-    }
-    TRY(wallet_check_metadata(given, reterr) == OK ? OK : ERR_USAGE);
-    *ret_metadata = given;
-    return OK;
+    TRY(call_json(call, "--metadata", ret_metadata, reterr));
+    return wallet_check_metadata(*ret_metadata, reterr) == OK ? OK : ERR_USAGE;
 }
 
 /* What every operation may have; then all that can be known without the database. */
@@ -83,9 +75,6 @@ static ErrorCode key_print(const Call *call, const WalletItem *item, ErrorCode c
 
 static ErrorCode item_print(Call *call, const WalletItem *item, Error *reterr)
 {
-    Text   text;
-    Writer writer;
-
     if (item->code != OK) {
         *reterr = item->error;
         if (item->replayed)
@@ -96,12 +85,12 @@ static ErrorCode item_print(Call *call, const WalletItem *item, Error *reterr)
         posting_print(item);
         return OK;
     }
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    posting_write(&writer, item);
-    writer_end(&writer);
-    print_json(&text);
+    Writer *writer = print_writer(call->arena);
+
+    writer_object(writer, NULL);
+    posting_write(writer, item);
+    writer_end(writer);
+    print_json(writer);
     return OK;
 }
 
@@ -202,24 +191,21 @@ ErrorCode command_wallet_floor(Call *call, Error *reterr)
 
 static void wallet_print(Call *call, const WalletNew *wallet)
 {
-    Text   text;
-    Writer writer;
-
     if (!call->json) {
         printf("wallet of %s in %s %s\n", wallet->owner, wallet->asset, wallet->is_new ? "created" : "already exists");
         return;
     }
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "owner", wallet->owner);
-    writer_text(&writer, "asset", wallet->asset);
-    writer_i64(&writer, "floor", wallet->floor);
-    writer_i64(&writer, "balance", wallet->balance_now);
-    writer_bool(&writer, "created", wallet->is_new);
-    writer_time(&writer, "created_at", wallet->created_at);
-    writer_end(&writer);
-    print_json(&text);
+    Writer *writer = print_writer(call->arena);
+
+    writer_object(writer, NULL);
+    writer_text(writer, "owner", wallet->owner);
+    writer_text(writer, "asset", wallet->asset);
+    writer_i64(writer, "floor", wallet->floor);
+    writer_i64(writer, "balance", wallet->balance_now);
+    writer_bool(writer, "created", wallet->is_new);
+    writer_time(writer, "created_at", wallet->created_at);
+    writer_end(writer);
+    print_json(writer);
 }
 
 ErrorCode command_wallet_create(Call *call, Error *reterr)

@@ -129,14 +129,13 @@ ErrorCode command_wallet_balance(Call *call, Error *reterr)
 static ErrorCode filter_read(const Call *call, EntryFilter *ret_filter, Error *reterr)
 {
     EntryFilter filter = {.owner = call->arguments[0], .asset = asset_of(call), .kind = call_flag(call, "--kind")};
-    int64_t     limit, since, until;
+    int64_t     since, until;
 
     TRY(names_check(call, reterr));
-    TRY(call_number("--limit", call_flag(call, "--limit"), 1, ENTRIES_MAX, 100, &limit, reterr));
+    TRY(call_limit(call, ENTRIES_MAX, &filter.limit, reterr));
     TRY(call_moment(call, "--since", &since, reterr));
     TRY(call_moment(call, "--until", &until, reterr));
     TRY(entry_check_kind("--kind", filter.kind, reterr) == OK ? OK : ERR_USAGE);
-    filter.limit = (int)limit;
     filter.since = moment_text(call->arena, since);
     filter.until = moment_text(call->arena, until);
     *ret_filter  = filter;

@@ -40,8 +40,6 @@ ErrorCode command_wallet_verify(Call *call, Error *reterr)
     VerifyReport *report  = arena_alloc(call->arena, sizeof *report);
     VerifyOptions options = {.incremental = call_flag(call, "--new"), .progress = show, .context = &progress};
     ErrorCode     code;
-    Text          text;
-    Writer        writer;
 
     TRY(call_open(call, APP_SCHEMA, reterr));
     progress_begin(&progress);
@@ -49,10 +47,10 @@ ErrorCode command_wallet_verify(Call *call, Error *reterr)
     progress_end(&progress);
     TRY(code);
     if (call->json) {
-        text_init(&text, call->arena, TEXT_MAX_BODY);
-        writer_open(&writer, &text);
-        verify_write(&writer, report);
-        print_json(&text);
+        Writer *writer = print_writer(call->arena);
+
+        verify_write(writer, report);
+        print_json(writer);
     } else {
         report_print(call, report);
     }

@@ -133,17 +133,14 @@ static void command_write(Writer *writer, const CliCommand *command)
 
 static void array_print(Arena *arena, const char *group, const char *verb)
 {
-    Text   text;
-    Writer writer;
+    Writer *writer = print_writer(arena);
 
-    text_init(&text, arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_array(&writer, NULL);
+    writer_array(writer, NULL);
     for (size_t i = 0; i < cli_command_count; i++)
         if (is_meant(&cli_commands[i], group, verb))
-            command_write(&writer, &cli_commands[i]);
-    writer_end(&writer);
-    print_json(&text);
+            command_write(writer, &cli_commands[i]);
+    writer_end(writer);
+    print_json(writer);
 }
 
 ErrorCode command_help(Call *call, Error *reterr)

@@ -243,15 +243,22 @@ void table_print(const Table *table, const char *none)
     rows_print(table, widths);
 }
 
+Writer *print_writer(Arena *arena)
+{
+    Text   *text   = arena_array(arena, Text, 1);
+    Writer *writer = arena_array(arena, Writer, 1);
+
+    text_init(text, arena, TEXT_MAX_BODY);
+    writer_open(writer, text);
+    return writer;
+}
+
 void object_print(RowWrite *write, Arena *arena, const void *row)
 {
-    Text   text;
-    Writer writer;
+    Writer *writer = print_writer(arena);
 
-    text_init(&text, arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    write(&writer, row);
-    print_json(&text);
+    write(writer, row);
+    print_json(writer);
 }
 
 /* ---- lists ---- */
@@ -361,12 +368,12 @@ void list_print(const ListShape *shape, Arena *arena, bool json, const void *row
     list_end(&list);
 }
 
-void print_json(const Text *text)
+void print_json(const Writer *writer)
 {
-    if (text_is_full(text))
+    if (text_is_full(writer->text))
         cut = true;
     else
-        printf("%s\n", text_string(text));
+        printf("%s\n", text_string(writer->text));
 }
 
 bool print_failed(void)

@@ -73,8 +73,10 @@ void print_wrapped(const char *text, int indent);
 #define PRINT_NAME_WIDTH 12
 void print_line(const char *name, const char *value);
 
-/* A finished JSON text and a line break, to standard output; nothing if the text was too large: see print_failed(). */
-void print_json(const Text *text);
+/* For one JSON document. In the arena. */
+Writer *print_writer(Arena *arena);
+/* The finished document and a line break, to standard output; nothing if it was too large: see print_failed(). */
+void print_json(const Writer *writer);
 /* Was something too large to be printed whole? Then it was not printed at all. */
 bool print_failed(void);
 

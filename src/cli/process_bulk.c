@@ -208,20 +208,17 @@ static const char *const decided_words[] = {[PROCESS_RETRY]      = "queued again
 
 static void bulk_print(Call *call, const ProcessBulk *bulk)
 {
-    Text   text;
-    Writer writer;
-
     if (call->json) {
-        text_init(&text, call->arena, TEXT_MAX_LINE);
-        writer_open(&writer, &text);
-        writer_object(&writer, NULL);
-        writer_i64(&writer, "matched", bulk->matched);
-        writer_i64(&writer, "decided", bulk->decided);
-        writer_i64(&writer, "known", bulk->known);
-        writer_i64(&writer, "refused", bulk->refused);
-        writer_i64(&writer, "locked", bulk->left);
-        writer_end(&writer);
-        print_json(&text);
+        Writer *writer = print_writer(call->arena);
+
+        writer_object(writer, NULL);
+        writer_i64(writer, "matched", bulk->matched);
+        writer_i64(writer, "decided", bulk->decided);
+        writer_i64(writer, "known", bulk->known);
+        writer_i64(writer, "refused", bulk->refused);
+        writer_i64(writer, "locked", bulk->left);
+        writer_end(writer);
+        print_json(writer);
     } else if (call_flag(call, "--dry-run")) {
         printf("%" PRId64 " match\n", bulk->matched);
     } else {

@@ -26,7 +26,7 @@ typedef struct {
 /* status: the only one that the decision is about; NULL: any that has not ended. ERR_CONFLICT: some were refused. ERR_BUSY: some are locked. */
 must_check ErrorCode process_bulk_run(Call *call, const char *status, ProcessBulk *bulk, Error *reterr);
 
-/* One: ID and --domain. ret_id has UUID_TEXT_SIZE bytes; *ret_name borrows it. */
-must_check ErrorCode process_name_read(const Call *call, char *ret_id, ProcessName *ret_name, Error *reterr);
+/* One: ID and --domain. */
+must_check ErrorCode process_name_read(const Call *call, ProcessName *ret_name, Error *reterr);
 
 #endif
