@@ -41,7 +41,7 @@ SQL_NAMES = {"process": r"\bpawl\.process", "telegram": r"\bpawl\.telegram", "bo
 
 # Static functions that are called like public ones, and types that are defined twice. The list only shrinks.
 NAMES_TWICE = """
-    Batch batch_send BatchSending Call ClaimedCommand command_write Cut Entry Group
+    Batch BatchSending Call ClaimedCommand command_write Cut Entry Group
     Kept Key key_hash lease_release leases_extend List list_print locked_add Loop name_is_valid Opening Page Parser
     Part Position progress_end Report report_run Run run_end run_is_over Scope Sending
     Setting Settled slot_take Statement Turn undo_run Watch worker_run

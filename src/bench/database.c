@@ -98,8 +98,7 @@ static ErrorCode database_create(BenchDatabase *database, Error *reterr)
                     "role \"%s\" may not create databases, and a bench measures in one of its own: "
                     "give it the right with \"alter role ... createdb\", or another role",
                     PQuser(conn_native(conn)));
-    *reterr = error;
-    return code;
+    return error_pass(code, &error, reterr);
 }
 
 /* Ending others' sessions is refused to a plain role while a vacuum of the server's own runs there; a drop without it
@@ -111,9 +110,7 @@ static ErrorCode database_drop(Conn *conn, const char *name, Error *reterr)
 
     if (code != OK && strcmp(error.sqlstate, DENIED) == 0)
         return statement_make_and_run(conn, sql_bench_drop_unused, name, reterr);
-    if (code != OK)
-        *reterr = error;
-    return code;
+    return error_pass(code, &error, reterr);
 }
 
 ErrorCode database_close(BenchDatabase *database, Error *reterr)
@@ -183,8 +180,7 @@ ErrorCode database_settle(BenchDatabase *database, Error *reterr)
     TRY(statement_run(conn, sql_bench_vacuum, VACUUM_MS, reterr));
     if (statement_run(conn, sql_bench_checkpoint, VACUUM_MS, &error) == OK || strcmp(error.sqlstate, DENIED) == 0)
         return OK;
-    *reterr = error;
-    return error.code;
+    return error_pass(error.code, &error, reterr);
 }
 
 /* ---- holding a transaction open ---- */

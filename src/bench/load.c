@@ -25,19 +25,18 @@ SendItem load_item(const char *payload)
                       .max_attempts = SEND_DEFAULT};
 }
 
-static ErrorCode batch_send(const Load *load, Arena *arena, int count, Error *reterr)
+ErrorCode load_items_send(const BenchDatabase *database, Arena *arena, const SendItem *model, int count,
+                          SendItem **ret_items, Error *reterr)
 {
     SendItem  *items = arena_array(arena, SendItem, count);
     SendItem **list  = arena_array(arena, SendItem *, count);
 
     for (int i = 0; i < count; i++) {
-        items[i]          = load_item(PAYLOAD);
-        items[i].delay_ms = load->delay_ms;
-        if (load->domain)
-            items[i].domain = load->domain;
-        list[i] = &items[i];
+        items[i] = *model;
+        list[i]  = &items[i];
     }
-    return send_many(load->database->pool, deadline_in_ms(CALL_MS), arena, list, count, reterr);
+    *ret_items = items;
+    return send_many(database->pool, deadline_in_ms(CALL_MS), arena, list, count, reterr);
 }
 
 static ErrorCode batches_send(Bench *bench, void *context, int thread, int64_t all, Error *reterr)
@@ -45,13 +44,16 @@ static ErrorCode batches_send(Bench *bench, void *context, int thread, int64_t a
     const Sending            *sending = context;
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES);
     int64_t                   batch   = bench->options.batch;
+    SendItem                  model   = load_item(PAYLOAD), *items;
 
     (void)thread;
+    model.delay_ms = sending->load->delay_ms;
+    model.domain   = sending->load->domain ? sending->load->domain : model.domain;
     for (int64_t sent = 0; sent < all; sent += batch) {
         int64_t count = all - sent < batch ? all - sent : batch;
 
         TRY(bench_continue(bench, reterr));
-        TRY(batch_send(sending->load, arena, (int)count, reterr));
+        TRY(load_items_send(sending->load->database, arena, &model, (int)count, &items, reterr));
         arena_reset(arena);
         atomic_fetch_add(&bench->done, count);
     }
@@ -89,16 +91,10 @@ ErrorCode load_send(Bench *bench, const Load *load, int64_t *ret_us, Error *rete
 /* Each knows when it was sent. */
 static ErrorCode paced_load_send(PacedLoad *paced_load, Arena *arena, int64_t count, Error *reterr)
 {
-    int        size    = (int)(count < SEND_BATCH_MAX ? count : SEND_BATCH_MAX);
-    SendItem  *items   = arena_array(arena, SendItem, size);
-    SendItem **list    = arena_array(arena, SendItem *, size);
-    char      *payload = arena_print(arena, "%" PRId64, clock_mono().ns);
+    int      size  = (int)(count < SEND_BATCH_MAX ? count : SEND_BATCH_MAX);
+    SendItem model = load_item(arena_print(arena, "%" PRId64, clock_mono().ns)), *items;
 
-    for (int i = 0; i < size; i++) {
-        items[i] = load_item(payload);
-        list[i]  = &items[i];
-    }
-    TRY(send_many(paced_load->database->pool, deadline_in_ms(CALL_MS), arena, list, size, reterr));
+    TRY(load_items_send(paced_load->database, arena, &model, size, &items, reterr));
     waker_notify(paced_load->waker, BENCH_DOMAIN);
     paced_load->sent += size;
     atomic_fetch_add(&paced_load->bench->done, size);

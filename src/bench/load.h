@@ -21,6 +21,9 @@ typedef struct {
 
 /* An ordinary small command. */
 SendItem load_item(const char *payload);
+/* Send as many copies of the model in one call. */
+must_check ErrorCode load_items_send(const BenchDatabase *database, Arena *arena, const SendItem *model, int count,
+                                     SendItem **ret_items, Error *reterr);
 /* Returns when all are sent; *ret_us: how long it took. */
 must_check ErrorCode load_send(Bench *bench, const Load *load, int64_t *ret_us, Error *reterr);
 

@@ -71,12 +71,11 @@ void probe_lap(Probe *probe, Histogram *ret_window)
     probe->window = (Histogram){0};
 }
 
-ErrorCode probe_end(Probe *probe, Error *reterr)
+ErrorCode probe_end(Probe *probe, ErrorCode code, Error *reterr)
 {
     atomic_store(&probe->stopping, true);
     thread_join(probe->thread);
     mutex_done(&probe->mutex);
-    if (probe->code != OK)
-        *reterr = probe->error;
-    return probe->code;
+    TRY(code);
+    return error_pass(probe->code, &probe->error, reterr);
 }

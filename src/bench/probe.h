@@ -27,7 +27,7 @@ typedef struct {
 
 void probe_start(Probe *probe, const BenchDatabase *database);
 void probe_lap(Probe *probe, Histogram *ret_window);
-/* Stop and join. */
-must_check ErrorCode probe_end(Probe *probe, Error *reterr);
+/* Stop and join. code: of the measurement; if that is OK, the error is the probe's own. */
+must_check ErrorCode probe_end(Probe *probe, ErrorCode code, Error *reterr);
 
 #endif

@@ -49,6 +49,16 @@ void report_run(Report *report, const char *section, const char *name, Unit unit
     figure->runs[figure->count++] = value;
 }
 
+void report_times(Report *report, const char *section, const char *name, const Histogram *histogram)
+{
+    static const int percents[] = {50, 90, 99};
+
+    for (size_t i = 0; i < COUNT(percents); i++)
+        report_run(report, section, arena_print(report->arena, "%s, p%d", name, percents[i]), UNIT_MS,
+                   histogram_ms(histogram, percents[i]));
+    report_run(report, section, arena_print(report->arena, "%s, max", name), UNIT_MS, histogram_max_ms(histogram));
+}
+
 void report_window(Report *report, const Window *window)
 {
     if (report->window_count == report->window_space) {

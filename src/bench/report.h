@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "bench/histogram.h"
 
 #define REPORT_RUNS_MAX       32
 #define REPORT_FIGURES_MAX    128
@@ -71,6 +72,8 @@ typedef struct {
 void report_init(Report *report, Arena *arena);
 /* One more run of a figure; the first one makes it. */
 void report_run(Report *report, const char *section, const char *name, Unit unit, double value);
+/* The percentiles of a histogram as figures: "NAME, p50". */
+void report_times(Report *report, const char *section, const char *name, const Histogram *histogram);
 bool report_has(const Report *report, const char *section, const char *name);
 void report_window(Report *report, const Window *window);
 void report_judge(Report *report, const char *section, bool good, const char *why);

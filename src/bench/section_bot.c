@@ -173,7 +173,6 @@ static ErrorCode round_run(Storing *storing, Handler *handler, int64_t *ret_us, 
     pthread_t thread;
     Mono      start;
     ErrorCode code;
-    Error     error = {0};
 
     telegram_domain_updates(storing->intake.bot_id, domain);
     telegram_domain_outbox(storing->intake.bot_id, outbox);
@@ -192,14 +191,8 @@ static ErrorCode round_run(Storing *storing, Handler *handler, int64_t *ret_us, 
         thread_join(thread);
         worker_thread_wait(&storing->sender, bench->options.count);
     }
-    if (worker_thread_end(&storing->sender, &error) != OK && code == OK) {
-        code    = error.code;
-        *reterr = error;
-    }
-    if (worker_thread_end(&storing->worker, &error) != OK && code == OK) {
-        code    = error.code;
-        *reterr = error;
-    }
+    code = worker_thread_end(&storing->sender, code, reterr);
+    code = worker_thread_end(&storing->worker, code, reterr);
     if (storing->code != OK) {
         code    = storing->code;
         *reterr = storing->error;

@@ -35,7 +35,7 @@ static ErrorCode commands_handle(Bench *bench, const BenchDatabase *database, in
     worker_thread_start(&worker_thread, bench, database, &handler_noop, /* threads= */ 0);
     worker_thread_wait(&worker_thread, bench->options.count);
     *ret_us = mono_us_between(start, clock_mono());
-    return worker_thread_end(&worker_thread, reterr);
+    return worker_thread_end(&worker_thread, OK, reterr);
 }
 
 /* ---- send and handle ---- */

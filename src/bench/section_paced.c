@@ -138,17 +138,12 @@ static ErrorCode course_warm(Course *course, Error *reterr)
 static ErrorCode course_run(Course *course, PacedLoad *paced_load, Error *reterr)
 {
     bool      probed = paced_load->window_ms > 0;
-    ErrorCode code, ended;
-    Error     error = {0};
+    ErrorCode code;
 
     if (probed)
         probe_start(&course->probe, course->database);
-    code  = paced_load_run(paced_load, reterr);
-    ended = probed ? probe_end(&course->probe, &error) : OK;
-    if (code != OK || ended == OK)
-        return code;
-    *reterr = error;
-    return ended;
+    code = paced_load_run(paced_load, reterr);
+    return probed ? probe_end(&course->probe, code, reterr) : code;
 }
 
 /* With the worker running: warm up, run, let it finish. */
@@ -163,44 +158,21 @@ static ErrorCode course_measure(Course *course, PacedLoad *paced_load, Error *re
     return OK;
 }
 
-static void course_report(const Course *course)
-{
-    static const struct {
-        const char *name;
-        int         percent;
-    } marks[] = {
-        {"send to start of handler, p50", 50},
-        {"send to start of handler, p90", 90},
-        {"send to start of handler, p99", 99}
-    };
-    const Histogram *all    = &course->stopwatch.all;
-    Report          *report = &course->bench->report;
-
-    for (size_t i = 0; i < COUNT(marks); i++)
-        report_run(report, course->section, marks[i].name, UNIT_MS, histogram_ms(all, marks[i].percent));
-    report_run(report, course->section, "send to start of handler, max", UNIT_MS, histogram_max_ms(all));
-}
-
 static ErrorCode course_go(Course *course, PacedLoad *paced_load, Error *reterr)
 {
     scoped(waker_free) Waker *waker = waker_new(course->database->pool);
-    ErrorCode                 code, ended;
-    Error                     error = {0};
+    ErrorCode                 code;
 
     course->waker = paced_load->waker = waker;
     paced_load->context               = course;
     stopwatch_init(&course->stopwatch);
     worker_thread_start(&course->worker_thread, course->bench, course->database, &course->stopwatch.base,
                         course->threads);
-    code  = course_measure(course, paced_load, reterr);
-    ended = worker_thread_end(&course->worker_thread, &error);
-    if (code == OK && ended != OK) {
-        code    = ended;
-        *reterr = error;
-    }
+    code = course_measure(course, paced_load, reterr);
+    code = worker_thread_end(&course->worker_thread, code, reterr);
     stopwatch_done(&course->stopwatch);
     if (code == OK)
-        course_report(course);
+        report_times(&course->bench->report, course->section, "send to start of handler", &course->stopwatch.all);
     return code;
 }
 

@@ -33,18 +33,14 @@ typedef struct {
 static ErrorCode waiting_start(Resume *resume, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new((size_t)64 << 20);
+    SendItem                  model = load_item(STEP_STATE);
 
+    model.domain = STEP_DOMAIN;
     for (int64_t at = 0; at < resume->count; at += BATCH) {
-        int        size  = (int)(resume->count - at < BATCH ? resume->count - at : BATCH);
-        SendItem  *items = arena_array(arena, SendItem, size);
-        SendItem **list  = arena_array(arena, SendItem *, size);
+        int       size = (int)(resume->count - at < BATCH ? resume->count - at : BATCH);
+        SendItem *items;
 
-        for (int i = 0; i < size; i++) {
-            items[i]        = load_item(STEP_STATE);
-            items[i].domain = STEP_DOMAIN;
-            list[i]         = &items[i];
-        }
-        TRY(send_many(resume->database->pool, deadline_in_ms(CALL_MS), arena, list, size, reterr));
+        TRY(load_items_send(resume->database, arena, &model, size, &items, reterr));
         for (int i = 0; i < size; i++)
             memcpy(resume->ids[at + i], items[i].id, UUID_TEXT_SIZE);
         arena_reset(arena);
@@ -116,22 +112,10 @@ static ErrorCode resume_measure(Resume *resume, Error *reterr)
     return OK;
 }
 
-static void resume_report(const Resume *resume)
-{
-    const Histogram *resumed = &resume->handler.resumed;
-    Report          *report  = &resume->bench->report;
-
-    report_run(report, "resume", "response to running process, p50", UNIT_MS, histogram_ms(resumed, 50));
-    report_run(report, "resume", "response to running process, p90", UNIT_MS, histogram_ms(resumed, 90));
-    report_run(report, "resume", "response to running process, p99", UNIT_MS, histogram_ms(resumed, 99));
-    report_run(report, "resume", "response to running process, max", UNIT_MS, histogram_max_ms(resumed));
-}
-
 ErrorCode section_resume(Bench *bench, int64_t value, Error *reterr)
 {
     Resume    resume = {.bench = bench, .count = bench->options.rate * bench->options.seconds};
-    ErrorCode code, ended;
-    Error     error = {0};
+    ErrorCode code;
 
     (void)value;
     TRY(bench_database(bench, &resume.database, reterr));
@@ -141,14 +125,10 @@ ErrorCode section_resume(Bench *bench, int64_t value, Error *reterr)
     step_handler_init(&resume.handler, resume.database->pool, /* waits= */ true, /* clients= */ 0);
     worker_thread_start_domain(&resume.worker_thread, bench, resume.database, STEP_DOMAIN, &resume.handler.base,
                                THREADS);
-    code  = resume_measure(&resume, reterr);
-    ended = worker_thread_end(&resume.worker_thread, &error);
-    if (code == OK && ended != OK) {
-        code    = ended;
-        *reterr = error;
-    }
+    code = resume_measure(&resume, reterr);
+    code = worker_thread_end(&resume.worker_thread, code, reterr);
     if (code == OK)
-        resume_report(&resume);
+        report_times(&bench->report, "resume", "response to running process", &resume.handler.resumed);
     step_handler_done(&resume.handler);
     return code;
 }

@@ -50,7 +50,7 @@ static ErrorCode processes_run(Bench *bench, const BenchDatabase *database, int6
                                (int)bench->options.clients);
     worker_thread_wait(&worker_thread, count);
     *ret_us = mono_us_between(start, clock_mono());
-    code    = worker_thread_end(&worker_thread, reterr);
+    code    = worker_thread_end(&worker_thread, OK, reterr);
     step_handler_done(&handler);
     return code;
 }
@@ -116,8 +116,7 @@ static ErrorCode client_run(Bench *bench, void *context, int thread, int64_t cou
 static ErrorCode loop_run(Bench *bench, const BenchDatabase *database, Loop *loop, Error *reterr)
 {
     WorkerThread worker_thread;
-    ErrorCode    code, ended;
-    Error        error = {0};
+    ErrorCode    code;
     int64_t      us;
 
     worker_thread_start_domain(&worker_thread, bench, database, STEP_DOMAIN, &loop->handler->base,
@@ -126,11 +125,7 @@ static ErrorCode loop_run(Bench *bench, const BenchDatabase *database, Loop *loo
     bench_print(bench, "starting processes one by one");
     if (code == OK)
         code = threads_run(bench, client_run, loop, bench->options.count, &us, reterr);
-    ended = worker_thread_end(&worker_thread, &error);
-    if (code == OK && ended != OK) {
-        code    = ended;
-        *reterr = error;
-    }
+    code = worker_thread_end(&worker_thread, code, reterr);
     if (code == OK)
         report_run(&bench->report, "closed", "processes, from start to end", UNIT_RATE,
                    per_second(bench->options.count, us));

@@ -63,18 +63,14 @@ void worker_thread_wait(WorkerThread *worker_thread, int64_t count)
     }
 }
 
-ErrorCode worker_thread_end(WorkerThread *worker_thread, Error *reterr)
+ErrorCode worker_thread_end(WorkerThread *worker_thread, ErrorCode code, Error *reterr)
 {
-    ErrorCode code;
-
     worker_stop(worker_thread->worker, deadline_in_ms(STOP_MS));
     thread_join(worker_thread->thread);
     if (worker_thread->listen)
         listen_free(worker_thread->listen);
     worker_free(worker_thread->worker);
-    code = worker_thread->code;
-    if (code == OK)
-        return bench_continue(worker_thread->bench, reterr);
-    *reterr = worker_thread->error;
-    return code;
+    TRY(code);
+    TRY(error_pass(worker_thread->code, &worker_thread->error, reterr));
+    return bench_continue(worker_thread->bench, reterr);
 }

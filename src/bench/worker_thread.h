@@ -31,7 +31,7 @@ void worker_thread_start_domain(WorkerThread *worker_thread, Bench *bench, const
 must_check ErrorCode worker_thread_listen(WorkerThread *worker_thread, const BenchDatabase *database, Error *reterr);
 /* Until it has handled this many since its start. Also when it ends by itself, or is stopped: worker_thread_end() returns the reason. */
 void worker_thread_wait(WorkerThread *worker_thread, int64_t count);
-/* Stop, join, free. The error is the worker's own, or "interrupted". */
-must_check ErrorCode worker_thread_end(WorkerThread *worker_thread, Error *reterr);
+/* Stop, join, free. code: of the measurement so far; if that is OK, the error is the worker's own, or "interrupted". */
+must_check ErrorCode worker_thread_end(WorkerThread *worker_thread, ErrorCode code, Error *reterr);
 
 #endif
