@@ -2,14 +2,42 @@
  * doctor.c - the table of checks, and the run over it; see doctor.h.
  */
 #include "app/doctor_internal.h"
-#include "pg/tx.h"
 
-ErrorCode check_found(CheckResult *result, CheckState state, const char *text, const char *advice)
+#include <stdarg.h>
+
+static void found_set(Doctor *doctor, CheckState state, const char *advice, const char *format, va_list values)
 {
-    result->state  = state;
-    result->text   = text;
-    result->advice = advice;
+    doctor->result->state  = state;
+    doctor->result->text   = arena_vprint(doctor->arena, format, values);
+    doctor->result->advice = advice;
+}
+
+ErrorCode doctor_ok(Doctor *doctor, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    found_set(doctor, CHECK_OK, /* advice= */ NULL, format, values);
+    va_end(values);
     return OK;
+}
+
+ErrorCode doctor_found(Doctor *doctor, CheckState state, const char *advice, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    found_set(doctor, state, advice, format, values);
+    va_end(values);
+    return OK;
+}
+
+TxOptions doctor_options(const Doctor *doctor)
+{
+    return (TxOptions){.name      = "doctor",
+                       .deadline  = deadline_in_ms(DOCTOR_CHECK_MS),
+                       .arena     = doctor->arena,
+                       .read_only = true};
 }
 
 ErrorCode doctor_ask(Doctor *doctor, const char *sql, const DbShape *shape, void *ret_row, Error *reterr)
@@ -19,10 +47,7 @@ ErrorCode doctor_ask(Doctor *doctor, const char *sql, const DbShape *shape, void
 
 ErrorCode doctor_ask_of(Doctor *doctor, Pool *pool, const char *sql, const DbShape *shape, void *ret_row, Error *reterr)
 {
-    TxOptions options = {.name      = "doctor",
-                         .deadline  = deadline_in_ms(DOCTOR_CHECK_MS),
-                         .arena     = doctor->arena,
-                         .read_only = true};
+    TxOptions options = doctor_options(doctor);
 
     return db_call(pool, &options, sql, DB_NONE, shape, ret_row, reterr);
 }
@@ -105,17 +130,18 @@ ErrorCode doctor_run(const SettingsGiven *given, int64_t long_tx_ms, Arena *aren
         Error        error  = {0};
         ErrorCode    code;
 
-        *result = (CheckResult){.check = checks[i].name};
+        *result       = (CheckResult){.check = checks[i].name};
+        doctor.result = result;
         /* A full disk is why a server does not start or answer, so it is looked for in any case. */
         bool is_blind = dead && !(doctor.data_dir && checks[i].check == check_disk);
 
         if (is_blind || (no_schema && checks[i].needs_schema)) {
-            (void)check_found(result, CHECK_SKIPPED, "not checked", NULL);
+            (void)doctor_found(&doctor, CHECK_SKIPPED, /* advice= */ NULL, "not checked");
             continue;
         }
-        code = checks[i].check(&doctor, result, &error);
+        code = checks[i].check(&doctor, &error);
         if (code != OK)
-            (void)check_found(result, CHECK_FAIL, arena_text(arena, error.text), advice_for(&doctor, code));
+            (void)doctor_found(&doctor, CHECK_FAIL, advice_for(&doctor, code), "%s", error.text);
         else if (result->state == CHECK_FAIL)
             code = fail(&error, ERR_CONFLICT, "%s", result->text);
         dead |= code != OK && checks[i].vital;

@@ -8,7 +8,7 @@
 
 #include "app/app.h"
 #include "app/doctor.h"
-#include "pg/query.h"
+#include "pg/tx.h"
 
 #define DOCTOR_CHECK_MS 10000 /* for what one check asks */
 
@@ -34,6 +34,7 @@ typedef struct {
     bool                 is_private; /* no URL is given */
     int64_t              long_tx_ms;
     Arena               *arena;
+    CheckResult         *result;   /* of the check that runs; CHECK_OK until it finds something */
     const char          *data_dir; /* of a private server, whether it answers or not; NULL: not known */
     App                 *app;      /* NULL until the check "settings" passed */
     Vitals               vitals;   /* asked once, by the check "connection" */
@@ -42,10 +43,13 @@ typedef struct {
 } Doctor;
 
 /* An error is a check that failed, too; its code gives the advice. */
-typedef ErrorCode Check(Doctor *doctor, CheckResult *result, Error *reterr);
-/* What a check found; returns OK. advice NULL: there is nothing to do. */
-ErrorCode check_found(CheckResult *result, CheckState state, const char *text, const char *advice);
-/* One row of the database. */
+typedef ErrorCode Check(Doctor *doctor, Error *reterr);
+/* What the check found: nothing to do, or what to do. Both return OK. */
+ErrorCode doctor_ok(Doctor *doctor, const char *format, ...) printf_like(2, 3);
+ErrorCode doctor_found(Doctor *doctor, CheckState state, const char *advice, const char *format, ...) printf_like(4, 5);
+/* For a read of the database. */
+TxOptions doctor_options(const Doctor *doctor);
+/* One row of it. */
 must_check ErrorCode doctor_ask(Doctor *doctor, const char *sql, const DbShape *shape, void *ret_row, Error *reterr);
 must_check ErrorCode doctor_ask_of(Doctor *doctor, Pool *pool, const char *sql, const DbShape *shape, void *ret_row,
                                    Error *reterr);

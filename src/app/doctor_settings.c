@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "rating/chart.h"
 
-ErrorCode check_settings(Doctor *doctor, CheckResult *result, Error *reterr)
+ErrorCode check_settings(Doctor *doctor, Error *reterr)
 {
     SettingsGiven serve = *doctor->given;
 
@@ -18,11 +18,9 @@ ErrorCode check_settings(Doctor *doctor, CheckResult *result, Error *reterr)
     TRY(settings_load(&serve, doctor->arena, &doctor->serve, reterr));
     if (!doctor->is_private) /* a malformed URL is a wrong setting */
         TRY(app_reach(doctor->app, APP_POOL, reterr));
-    return check_found(result, CHECK_OK,
-                       arena_print(doctor->arena, "home %s, %s database, pool of pawl serve %d to %d",
-                                   doctor->app->settings.home, doctor->is_private ? "private" : "given",
-                                   (int)doctor->serve.pool_min, (int)doctor->serve.pool_max),
-                       NULL);
+    return doctor_ok(doctor, "home %s, %s database, pool of pawl serve %d to %d", doctor->app->settings.home,
+                     doctor->is_private ? "private" : "given", (int)doctor->serve.pool_min,
+                     (int)doctor->serve.pool_max);
 }
 
 /* Variables that are no settings of the program: for its handlers, its tests and the examples. */
@@ -41,7 +39,7 @@ static bool is_known_variable(const char *name, const char *const *names, size_t
 }
 
 /* In the file a misspelled name is refused; in the environment it is ignored, because other programs may have variables like it. */
-ErrorCode check_environment(Doctor *doctor, CheckResult *result, Error *reterr)
+ErrorCode check_environment(Doctor *doctor, Error *reterr)
 {
     const char **names = arena_alloc(doctor->arena, settings_table.count * sizeof *names);
     Text         text;
@@ -61,21 +59,20 @@ ErrorCode check_environment(Doctor *doctor, CheckResult *result, Error *reterr)
                    near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
     }
     if (text.length)
-        return check_found(result, CHECK_WARN, text_string(&text),
-                           "correct the name, or unset it: see pawl help settings");
-    return check_found(result, CHECK_OK, "every variable PAWL_... is a setting", NULL);
+        return doctor_found(doctor, CHECK_WARN, "correct the name, or unset it: see pawl help settings", "%s",
+                            text_string(&text));
+    return doctor_ok(doctor, "every variable PAWL_... is a setting");
 }
 
 /* Only the bot draws. */
-ErrorCode check_charts(Doctor *doctor, CheckResult *result, Error *reterr)
+ErrorCode check_charts(Doctor *doctor, Error *reterr)
 {
     Error error = {0};
 
     (void)reterr;
     if (!doctor->serve.telegram_token || !*doctor->serve.telegram_token)
-        return check_found(result, CHECK_OK, "no bot, which would draw them", NULL);
+        return doctor_ok(doctor, "no bot, which would draw them");
     if (chart_check(&error) != OK)
-        return check_found(result, CHECK_WARN, arena_text(doctor->arena, error.text),
-                           "install the library, or /chart of the bot fails");
-    return check_found(result, CHECK_OK, "can be drawn", NULL);
+        return doctor_found(doctor, CHECK_WARN, "install the library, or /chart of the bot fails", "%s", error.text);
+    return doctor_ok(doctor, "can be drawn");
 }

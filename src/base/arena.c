@@ -160,19 +160,27 @@ char *arena_bytes(Arena *arena, const void *bytes, size_t size)
     return copy;
 }
 
+char *arena_vprint(Arena *arena, const char *format, va_list values)
+{
+    va_list again;
+
+    assert(format);
+    va_copy(again, values);
+    int length = vsnprintf(NULL, 0, format, values);
+    assert(length >= 0);
+
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
 char *arena_print(Arena *arena, const char *format, ...)
 {
     va_list values;
 
-    assert(format);
     va_start(values, format);
-    int length = vsnprintf(NULL, 0, format, values);
-    va_end(values);
-    assert(length >= 0);
-
-    char *text = arena_alloc(arena, (size_t)length + 1);
-    va_start(values, format);
-    vsnprintf(text, (size_t)length + 1, format, values);
+    char *text = arena_vprint(arena, format, values);
     va_end(values);
     return text;
 }

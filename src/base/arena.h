@@ -10,6 +10,7 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,6 +28,7 @@ void *arena_alloc(Arena *arena, size_t bytes);
 char *arena_text(Arena *arena, const char *text);                /* NULL stays NULL */
 char *arena_bytes(Arena *arena, const void *bytes, size_t size); /* a NUL is put behind */
 char *arena_print(Arena *arena, const char *format, ...) printf_like(2, 3);
+char *arena_vprint(Arena *arena, const char *format, va_list values) printf_like(2, 0);
 /* What is handed out after the mark is given back by the rewind, for work that is tried again from its beginning. */
 typedef struct {
     void  *block;
