@@ -6,7 +6,7 @@
  * themselves (a decision about one command, a settle under a lease); the key adds that a late repeat does nothing at all.
  * Refusals are not stored: the same request may succeed later.
  *
- * For handlers that may wait (KEPT_HANDLER), and for those that suspend their request (api_once_submit).
+ * For handlers that may wait (api_answer_once), and for those that suspend their request (api_once_submit).
  */
 #include <sodium.h>
 #include <string.h>
@@ -90,8 +90,7 @@ static ErrorCode kept_use(const Kept *kept, Response *response, Error *reterr)
     return OK;
 }
 
-/* Run the handler, or send the response that is stored under the same key. */
-static ErrorCode answer_once(Api *api, Request *request, RouteHandler *handler, Response *response, Error *reterr)
+ErrorCode api_answer_once(Api *api, Request *request, RouteHandler *handler, Response *response, Error *reterr)
 {
     const char *key;
     const Kept *kept;
@@ -108,23 +107,6 @@ static ErrorCode answer_once(Api *api, Request *request, RouteHandler *handler, 
         keep_failed(&error);
     return OK;
 }
-
-#define KEPT_HANDLER(name)                                                                    \
-    ErrorCode name##_once(void *context, Request *request, Response *response, Error *reterr) \
-    {                                                                                         \
-        return answer_once(context, request, name, response, reterr);                         \
-    }
-
-KEPT_HANDLER(api_dead_letter_retry)
-KEPT_HANDLER(api_command_cancel)
-KEPT_HANDLER(api_batch_seal)
-KEPT_HANDLER(api_tsq_retry)
-KEPT_HANDLER(api_tsq_cancel)
-KEPT_HANDLER(api_tsq_complete)
-KEPT_HANDLER(api_process_move)
-KEPT_HANDLER(api_process_retry)
-KEPT_HANDLER(api_process_cancel)
-KEPT_HANDLER(api_process_complete)
 
 /* ---- without a thread ---- */
 
@@ -201,9 +183,7 @@ static ErrorCode once_end(void *context, Request *request, Response *response, E
     const OnceState *state = request_state(request);
 
     (void)context, (void)response; /* it is filled */
-    if (state->code != OK)
-        *reterr = state->error;
-    return state->code;
+    return error_pass(state->code, &state->error, reterr);
 }
 
 ErrorCode api_once_submit(Api *api, Request *request, Response *response, Once *once, Error *reterr)

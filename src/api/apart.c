@@ -1,5 +1,5 @@
 /*
- * apart.c - routes whose handler may need a lock that another transaction holds: they run apart from the executors, and wait for the lock
+ * apart.c - routes whose inner handler may need a lock that another transaction holds: they run apart from the executors, and wait for the lock
  * without a thread.
  *
  * The request is suspended, and its handler is the call (pg/lock_calls.h). A handler that did not get its lock has written nothing, neither
@@ -10,22 +10,23 @@
 #include "http/suspend.h"
 
 typedef struct {
-    Api          *api;
-    Request      *request;
-    Response     *response;
-    RouteHandler *handler;
-    LockCall      call;
+    Api      *api;
+    Request  *request;
+    Response *response;
+    LockCall  call;
 } Apart;
 
 static ErrorCode apart_run(LockCall *call, Error *reterr)
 {
-    Apart    *apart = call->context;
-    Arena    *arena = request_arena(apart->request);
-    ArenaMark mark  = arena_mark(arena);
-    ErrorCode code;
+    Apart       *apart = call->context;
+    const Route *route = request_route(apart->request);
+    Arena       *arena = request_arena(apart->request);
+    ArenaMark    mark  = arena_mark(arena);
+    ErrorCode    code;
 
     log_set_request(request_id(apart->request));
-    code = apart->handler(apart->api, apart->request, apart->response, reterr);
+    code = route->is_kept ? api_answer_once(apart->api, apart->request, route->inner, apart->response, reterr)
+                          : route->inner(apart->api, apart->request, apart->response, reterr);
     log_set_request(NULL);
     if (code != OK && error_is_lock(reterr))
         arena_rewind(arena, mark);
@@ -44,47 +45,22 @@ static ErrorCode apart_end(void *context, Request *request, Response *response, 
     const Apart *apart = request_state(request);
 
     (void)context, (void)response; /* the handler has filled it */
-    if (apart->call.code != OK)
-        *reterr = apart->call.error;
-    return apart->call.code;
+    return error_pass(apart->call.code, &apart->call.error, reterr);
 }
 
-static ErrorCode apart_submit(Api *api, Request *request, Response *response, RouteHandler *handler)
+ErrorCode api_apart(void *context, Request *request, Response *response, Error *reterr)
 {
+    Api   *api   = context;
     Apart *apart = arena_array(request_arena(request), Apart, 1);
 
+    (void)reterr;
     *apart = (Apart){
         .api      = api,
         .request  = request,
         .response = response,
-        .handler  = handler,
         .call     = {.run = apart_run, .deadline = request_deadline(request), .on_done = apart_done, .context = apart}
     };
     request_suspend(request, &(Suspend){.on_resume = apart_end}, apart);
     lock_calls_submit(api->decisions, &apart->call);
     return OK;
 }
-
-#define APART_HANDLER(name)                                                                    \
-    ErrorCode name##_apart(void *context, Request *request, Response *response, Error *reterr) \
-    {                                                                                          \
-        (void)reterr;                                                                          \
-        return apart_submit(context, request, response, name);                                 \
-    }
-
-APART_HANDLER(api_dead_letter_retry_once)
-APART_HANDLER(api_dead_letter_delete)
-APART_HANDLER(api_command_cancel_once)
-APART_HANDLER(api_batch_seal_once)
-APART_HANDLER(api_policy_set)
-APART_HANDLER(api_policy_reset)
-APART_HANDLER(api_tsq_retry_once)
-APART_HANDLER(api_tsq_cancel_once)
-APART_HANDLER(api_tsq_complete_once)
-APART_HANDLER(api_process_define)
-APART_HANDLER(api_process_signal)
-APART_HANDLER(api_process_retry_once)
-APART_HANDLER(api_process_cancel_once)
-APART_HANDLER(api_process_complete_once)
-APART_HANDLER(api_process_move_once)
-APART_HANDLER(api_wallet_open)

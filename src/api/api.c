@@ -96,10 +96,7 @@ ErrorCode api_item_sent(Request *request, Response *response, const SendItem **r
     const Sending  *sending = request_state(request);
     const SendItem *item    = &sending->item;
 
-    if (item->code != OK) {
-        *reterr = item->error;
-        return item->code;
-    }
+    TRY(error_pass(item->code, &item->error, reterr));
     waker_notify_sent(sending->api->waker, item);
     response->status = 201;
     if (!item->is_new)

@@ -64,25 +64,15 @@ RouteHandler api_policy_show, api_policy_set, api_policy_reset;
 RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend, api_progress;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
-/* The same, but a repeat under one Idempotency-Key gets the stored bytes. */
-RouteHandler api_dead_letter_retry_once, api_command_cancel_once, api_batch_seal_once;
-RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
-
-/* The same, but apart from the executors: see apart.c. */
-RouteHandler api_dead_letter_retry_once_apart, api_dead_letter_delete_apart, api_command_cancel_once_apart;
-RouteHandler api_batch_seal_once_apart, api_policy_set_apart, api_policy_reset_apart;
-RouteHandler api_tsq_retry_once_apart, api_tsq_cancel_once_apart, api_tsq_complete_once_apart;
-RouteHandler api_process_define_apart, api_process_signal_apart, api_process_move_once_apart;
-RouteHandler api_process_retry_once_apart, api_process_cancel_once_apart, api_process_complete_once_apart;
-RouteHandler api_wallet_open_apart;
+/* Runs the inner handler of its route apart from the executors: see apart.c. */
+RouteHandler api_apart;
 
 RouteHandler api_rating_board, api_rating_history, api_rating_matches;
 RouteHandler api_process_define, api_process_versions, api_process_start, api_process_batch, api_process_show,
     api_process_list, api_process_signal;
 RouteHandler api_process_retry, api_process_cancel, api_process_complete;
-RouteHandler api_process_move, api_process_move_once;
+RouteHandler api_process_move;
 RouteHandler api_activation_claim, api_activation_report, api_activation_extend, api_activation_progress;
-RouteHandler api_process_retry_once, api_process_cancel_once, api_process_complete_once;
 
 RouteHandler api_wallet_open, api_wallet_show, api_owner_wallets, api_entry_list, api_statement;
 RouteHandler api_topup, api_spend, api_transfer, api_transfer_batch, api_transaction_post, api_refund;
@@ -162,6 +152,10 @@ must_check ErrorCode api_progress_submit(Api *api, Request *request, Response *r
                                          const ProgressRequest *given, const VerdictShape *shape, Error *reterr);
 
 /* ---- answer.c: an operation that no thread waits for, and the header Idempotency-Key ---- */
+
+/* Run the handler, or send the response that is stored under the request's key. */
+must_check ErrorCode api_answer_once(Api *api, Request *request, RouteHandler *handler, Response *response,
+                                     Error *reterr);
 
 typedef struct Once      Once;
 typedef struct OnceState OnceState;

@@ -112,12 +112,8 @@ static ErrorCode batch_end(void *context, Request *request, Response *response, 
     const BatchSending *sending  = request_state(request);
     int                 count    = sending->given.items.count;
     bool                replayed = count > 0;
-    Writer              writer;
 
-    if (sending->call.code != OK) {
-        *reterr = sending->call.error;
-        return sending->call.code;
-    }
+    TRY(error_pass(sending->call.code, &sending->call.error, reterr));
     response->status = 201;
     for (int i = 0; i < count; i++) {
         waker_notify_sent(api->waker, &sending->list[i]);
@@ -126,14 +122,14 @@ static ErrorCode batch_end(void *context, Request *request, Response *response, 
     if (replayed)
         api_replayed_set(response);
     api_hint_set(response, sending->hint);
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "batch_id", sending->batch_id);
-    writer_array(&writer, "items");
+    Writer *writer = response_writer(response);
+    writer_object(writer, NULL);
+    writer_text(writer, "batch_id", sending->batch_id);
+    writer_array(writer, "items");
     for (int i = 0; i < count; i++)
-        sent_write(&writer, "command_id", &sending->list[i]);
-    writer_end(&writer);
-    writer_end(&writer);
+        sent_write(writer, "command_id", &sending->list[i]);
+    writer_end(writer);
+    writer_end(writer);
     return OK;
 }
 
@@ -163,15 +159,13 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
 
 ErrorCode api_batch_show(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api   *api = context;
-    char   id[UUID_TEXT_SIZE];
-    Batch  batch;
-    Writer writer;
+    Api  *api = context;
+    char  id[UUID_TEXT_SIZE];
+    Batch batch;
 
     TRY(api_id_take(request, id, reterr));
     TRY(batch_progress(api->pool, request_deadline(request), request_arena(request), id, &batch, reterr));
-    writer_open(&writer, &response->body);
-    batch_write(&writer, &batch);
+    response_row(response, batch_write, &batch);
     return OK;
 }
 

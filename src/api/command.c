@@ -16,13 +16,11 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
 {
     const Api      *api = context;
     const SendItem *item;
-    Writer          writer;
 
     TRY(api_item_sent(request, response, &item, reterr));
     response_header(response, "Pawl-Status", item->status);
     response_header(response, "Pawl-Key-Days", arena_print(request_arena(request), "%lld", (long long)api->key_days));
-    writer_open(&writer, &response->body);
-    sent_write(&writer, "command_id", item);
+    sent_write(response_writer(response), "command_id", item);
     return OK;
 }
 

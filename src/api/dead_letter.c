@@ -46,14 +46,12 @@ ErrorCode api_dead_letter_retry(void *context, Request *request, Response *respo
     Api       *api = context;
     DeadLetter letter;
     int64_t    id;
-    Writer     writer;
 
     TRY(id_read(request, &id, reterr));
     TRY(api_nothing_take(request, reterr));
     TRY(dead_letter_retry(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request), id, &letter,
                           reterr));
-    writer_open(&writer, &response->body);
-    dead_letter_write(&writer, &letter);
+    response_row(response, dead_letter_write, &letter);
     return OK;
 }
 

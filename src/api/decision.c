@@ -10,14 +10,11 @@
 ErrorCode api_decision_answer(Api *api, const char *noun, const char *id, const Decision *decision, Response *response,
                               Error *reterr)
 {
-    Writer writer;
-
     waker_notify_names(api->waker, decision->wake);
     TRY(decision_check(noun, id, decision, reterr));
     if (!decision->is_new)
         api_replayed_set(response);
-    writer_open(&writer, &response->body);
-    decision_write(&writer, noun, id, decision);
+    decision_write(response_writer(response), noun, id, decision);
     return OK;
 }
 

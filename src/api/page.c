@@ -22,23 +22,23 @@ void page_write_next(const void *list, int count, int64_t next, const PageRow *r
 {
     int     shown = 0;
     int64_t last  = 0;
-    Writer  writer;
 
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_array(&writer, "items");
+    Writer *writer = response_writer(response);
+
+    writer_object(writer, NULL);
+    writer_array(writer, "items");
     for (const char *at = list; shown < count && response->body.length < PAGE_BYTES_MAX; at += row->size, shown++) {
-        row->write(&writer, at);
+        row->write(writer, at);
         memcpy(&last, at + row->id, sizeof last);
     }
-    writer_end(&writer);
+    writer_end(writer);
     if (shown < count || next == NEXT_IS_LAST)
-        writer_i64(&writer, "next_cursor", last);
+        writer_i64(writer, "next_cursor", last);
     else if (next)
-        writer_i64(&writer, "next_cursor", next);
+        writer_i64(writer, "next_cursor", next);
     else
-        writer_null(&writer, "next_cursor");
-    writer_end(&writer);
+        writer_null(writer, "next_cursor");
+    writer_end(writer);
 }
 
 void page_write(int limit, const void *list, int count, const PageRow *row, Response *response)

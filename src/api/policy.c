@@ -16,11 +16,9 @@ ErrorCode api_policy_show(void *context, Request *request, Response *response, E
     const char  *domain = request_capture(request, "domain");
     RetryPolicy *list;
     int          count;
-    Writer       writer;
 
     TRY(retry_policy_list(api->pool, request_deadline(request), request_arena(request), domain, &list, &count, reterr));
-    writer_open(&writer, &response->body);
-    policies_write(&writer, domain, list, count);
+    policies_write(response_writer(response), domain, list, count);
     return OK;
 }
 

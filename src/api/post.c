@@ -42,10 +42,8 @@ static void headers_add(Request *request, Response *response, const WalletItem *
 /* A refusal that was decided is the response from now on; what failed may be retried. */
 static ErrorCode refusal_answer(Request *request, const WalletItem *item, Response *response, Error *reterr)
 {
-    if (!item->decided_at) {
-        *reterr = item->error;
-        return item->code;
-    }
+    if (!item->decided_at)
+        return error_pass(item->code, &item->error, reterr);
     response_problem(response, &item->error, arena_print(request_arena(request), "/v1/transactions/%s", item->txn_id));
     headers_add(request, response, item);
     return OK;
@@ -54,16 +52,15 @@ static ErrorCode refusal_answer(Request *request, const WalletItem *item, Respon
 static ErrorCode post_end(void *context, Request *request, Response *response, Error *reterr)
 {
     const WalletItem *item = request_state(request);
-    Writer            writer;
 
     (void)context;
     if (item->code != OK)
         return refusal_answer(request, item, response, reterr);
     response->status = 201;
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    wallet_posted_write(&writer, item);
-    writer_end(&writer);
+    Writer *writer   = response_writer(response);
+    writer_object(writer, NULL);
+    wallet_posted_write(writer, item);
+    writer_end(writer);
     headers_add(request, response, item);
     return OK;
 }
@@ -123,20 +120,19 @@ static ErrorCode transaction_answer(void *context, Request *request, Response *r
     Api              *api  = context;
     const WalletItem *item = request_state(request);
     const char       *entries;
-    Writer            writer;
 
     if (item->code != OK)
         return refusal_answer(request, item, response, reterr);
     TRY(transaction_entries(api->pool, request_deadline(request), request_arena(request), item->txn_id, &entries,
                             reterr));
     response->status = 201;
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "txn_id", item->txn_id);
-    writer_i64(&writer, "amount", item->posted_amount);
-    writer_raw(&writer, "entries", entries);
-    writer_time(&writer, "at", item->decided_at);
-    writer_end(&writer);
+    Writer *writer   = response_writer(response);
+    writer_object(writer, NULL);
+    writer_text(writer, "txn_id", item->txn_id);
+    writer_i64(writer, "amount", item->posted_amount);
+    writer_raw(writer, "entries", entries);
+    writer_time(writer, "at", item->decided_at);
+    writer_end(writer);
     headers_add(request, response, item);
     return OK;
 }

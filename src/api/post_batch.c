@@ -53,24 +53,20 @@ static void write_taken_back(Writer *writer, WalletItem *const *items, int refus
 static ErrorCode batch_end(void *context, Request *request, Response *response, Error *reterr)
 {
     const LedgerMany *batch = request_state(request);
-    Writer            writer;
 
     (void)context;
-    if (batch->call.code != OK) {
-        *reterr = batch->call.error;
-        return batch->call.code;
-    }
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
+    TRY(error_pass(batch->call.code, &batch->call.error, reterr));
+    Writer *writer = response_writer(response);
+    writer_object(writer, NULL);
     if (batch->atomic && batch->refused >= 0) {
         response->status = error_http(ERR_CONFLICT);
         response->type   = "application/problem+json";
-        write_taken_back(&writer, batch->items, batch->refused, request_id(request));
+        write_taken_back(writer, batch->items, batch->refused, request_id(request));
     }
     if (all_replayed(batch->items, batch->count))
         api_replayed_set(response);
-    wallet_verdicts_write(&writer, batch->items, batch->count);
-    writer_end(&writer);
+    wallet_verdicts_write(writer, batch->items, batch->count);
+    writer_end(writer);
     return OK;
 }
 

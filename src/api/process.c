@@ -24,14 +24,12 @@ ErrorCode api_process_define(void *context, Request *request, Response *response
     const char               *body = request_body(request, &size);
     const Definition         *definition;
     ProcessDefined            defined;
-    Writer                    writer;
     scoped(arena_free) Arena *arena = arena_new(DEFINITION_ARENA_BYTES(DEFINITION_BYTES_MAX));
 
     TRY(definition_parse("definition", body, size, arena, &definition, reterr));
     TRY(process_define(api->pool, request_deadline(request), API_LOCK_MS, definition, request_principal(request),
                        &defined, reterr));
-    writer_open(&writer, &response->body);
-    process_defined_write(&writer, definition, &defined);
+    process_defined_write(response_writer(response), definition, &defined);
     return OK;
 }
 
@@ -41,12 +39,10 @@ ErrorCode api_process_define(void *context, Request *request, Response *response
 static ErrorCode start_end(void *context, Request *request, Response *response, Error *reterr)
 {
     const SendItem *item;
-    Writer          writer;
 
     (void)context;
     TRY(api_item_sent(request, response, &item, reterr));
-    writer_open(&writer, &response->body);
-    sent_write(&writer, "process_id", item);
+    sent_write(response_writer(response), "process_id", item);
     return OK;
 }
 
@@ -95,10 +91,8 @@ static ErrorCode starts_run(LockCall *call, Error *reterr)
     for (int i = 0; i < starts->open_count; i++) {
         SendItem *item = starts->open[i];
 
-        if (!item->busy && !item_is_decided(item)) {
-            *reterr = item->error;
-            return item->code;
-        }
+        if (!item->busy && !item_is_decided(item))
+            return error_pass(item->code, &item->error, reterr);
         if (item->busy)
             starts->open[busy++] = item;
     }
@@ -121,12 +115,8 @@ static ErrorCode starts_write(Once *once, Response *response, Error *reterr)
 {
     Starts *starts   = (Starts *)once;
     bool    replayed = true;
-    Writer  writer;
 
-    if (starts->call.code != OK) {
-        *reterr = starts->call.error;
-        return starts->call.code;
-    }
+    TRY(error_pass(starts->call.code, &starts->call.error, reterr));
     for (int i = 0; i < starts->count; i++) {
         const SendItem *item = &starts->items[i];
 
@@ -139,13 +129,13 @@ static ErrorCode starts_write(Once *once, Response *response, Error *reterr)
     if (replayed)
         api_replayed_set(response);
     api_hint_set(response, starts->hint);
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_array(&writer, "items");
+    Writer *writer = response_writer(response);
+    writer_object(writer, NULL);
+    writer_array(writer, "items");
     for (int i = 0; i < starts->count; i++)
-        sent_write(&writer, "process_id", &starts->items[i]);
-    writer_end(&writer);
-    writer_end(&writer);
+        sent_write(writer, "process_id", &starts->items[i]);
+    writer_end(writer);
+    writer_end(writer);
     return OK;
 }
 
@@ -314,7 +304,6 @@ ErrorCode api_process_signal(void *context, Request *request, Response *response
     ProcessName     name;
     ProcessSignal   signal;
     ProcessSignaled signaled;
-    Writer          writer;
 
     TRY(name_read(request, id, &name, reterr));
     TRY(signal_read(request, &signal, reterr));
@@ -327,8 +316,8 @@ ErrorCode api_process_signal(void *context, Request *request, Response *response
         api_replayed_set(response);
     response->status = 201;
     response_header(response, "Pawl-Status", signaled.verdict);
-    writer_open(&writer, &response->body);
-    process_signaled_write(&writer, request_arena(request), id, &signal, &signaled, /* with_verdict= */ false);
+    process_signaled_write(response_writer(response), request_arena(request), id, &signal, &signaled,
+                           /* with_verdict= */ false);
     return OK;
 }
 
@@ -341,7 +330,6 @@ ErrorCode api_process_move(void *context, Request *request, Response *response, 
     ProcessName        name;
     ProcessMoveRequest given;
     ProcessMoved      *moved;
-    Writer             writer;
 
     TRY(name_read(request, id, &name, reterr));
     TRY(api_body_read(request, &process_move_table, &given, reterr));
@@ -353,8 +341,7 @@ ErrorCode api_process_move(void *context, Request *request, Response *response, 
         api_replayed_set(response);
     else if (moved->domains)
         waker_notify(api->waker, moved->domains);
-    writer_open(&writer, &response->body);
-    process_moved_write(&writer, id, (int)given.version, moved);
+    process_moved_write(response_writer(response), id, (int)given.version, moved);
     return OK;
 }
 

@@ -46,7 +46,6 @@ ErrorCode api_rating_board(void *context, Request *request, Response *response, 
     BoardRow  *list;
     int64_t    limit, total;
     int        count;
-    Writer     writer;
 
     TRY(read_begin(request, &read, reterr));
     TRY(request_query_i64(request, "limit", 1, BOARD_LIMIT_MAX, PAGE_LIMIT_DEFAULT, &limit, reterr));
@@ -54,15 +53,15 @@ ErrorCode api_rating_board(void *context, Request *request, Response *response, 
     read.limit = (int)limit;
     TRY(rating_read_board(api->pool, request_deadline(request), request_arena(request), &read, &list, &count, &total,
                           reterr));
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_i64(&writer, "chat", read.chat_id);
-    writer_array(&writer, "items");
+    Writer *writer = response_writer(response);
+    writer_object(writer, NULL);
+    writer_i64(writer, "chat", read.chat_id);
+    writer_array(writer, "items");
     for (int i = 0; i < count; i++)
-        board_row_write(&writer, &list[i]);
-    writer_end(&writer);
-    writer_i64(&writer, "total", total);
-    writer_end(&writer);
+        board_row_write(writer, &list[i]);
+    writer_end(writer);
+    writer_i64(writer, "total", total);
+    writer_end(writer);
     return OK;
 }
 

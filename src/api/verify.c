@@ -45,16 +45,13 @@ static void verifies_run(Api *api, Verify **list, int count, bool incremental, D
     log_set_request(NULL);
     for (int i = 0; i < count; i++) {
         Verify *verify = list[i];
-        Writer  writer;
 
         if (verify->incremental != incremental)
             continue;
         verify->code  = code;
         verify->error = error;
-        if (code == OK) {
-            writer_open(&writer, &verify->response->body);
-            verify_write(&writer, report);
-        }
+        if (code == OK)
+            verify_write(response_writer(verify->response), report);
     }
 }
 

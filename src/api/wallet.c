@@ -21,7 +21,6 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
     WalletOpenRequest given;
     WalletNew         wallet;
     Wallet            opened;
-    Writer            writer;
 
     TRY(api_body_read(request, &wallet_open_table, &given, reterr));
     TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
@@ -38,8 +37,7 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
     if (!wallet.is_new)
         TRY(ledger_get(api->ledger, request_deadline(request), arena, wallet.owner, wallet.asset, &opened, reterr));
     response->status = 201;
-    writer_open(&writer, &response->body);
-    wallet_write(&writer, &opened);
+    response_row(response, wallet_write, &opened);
     response_header(response, "Pawl-Balance", arena_print(arena, "%lld", (long long)opened.balance));
     if (!wallet.is_new)
         api_replayed_set(response);
@@ -58,13 +56,11 @@ static ErrorCode past_answer(Api *api, Request *request, const char *at, Respons
 {
     const char *owner = request_capture(request, "owner"), *asset = request_query(request, "asset");
     WalletPast  past;
-    Writer      writer;
 
     TRY(wallet_check_owner_seen("owner", owner, reterr));
     TRY(wallet_check_asset("asset", asset, reterr));
     TRY(wallet_get_at(api->pool, request_deadline(request), request_arena(request), owner, asset, at, &past, reterr));
-    writer_open(&writer, &response->body);
-    wallet_past_write(&writer, &past);
+    response_row(response, wallet_past_write, &past);
     return OK;
 }
 
@@ -73,15 +69,13 @@ ErrorCode api_wallet_show(void *context, Request *request, Response *response, E
     Api        *api = context;
     const char *at;
     Wallet      wallet;
-    Writer      writer;
 
     TRY(api_moment_take(request, "at", &at, reterr));
     if (at)
         return past_answer(api, request, at, response, reterr);
     TRY(ledger_get(api->ledger, request_deadline(request), request_arena(request), request_capture(request, "owner"),
                    request_query(request, "asset"), &wallet, reterr));
-    writer_open(&writer, &response->body);
-    wallet_write(&writer, &wallet);
+    response_row(response, wallet_write, &wallet);
     return OK;
 }
 
@@ -91,19 +85,18 @@ ErrorCode api_owner_wallets(void *context, Request *request, Response *response,
     const char *owner = request_capture(request, "owner");
     Wallet     *list;
     int         count;
-    Writer      writer;
 
     TRY(wallet_check_owner_seen("owner", owner, reterr));
     TRY(wallet_list(api->pool, request_deadline(request), request_arena(request), owner, &list, &count, reterr));
     if (count == 0)
         return fail(reterr, ERR_NOT_FOUND, "there is no wallet of \"%s\"", owner);
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_array(&writer, "items");
+    Writer *writer = response_writer(response);
+    writer_object(writer, NULL);
+    writer_array(writer, "items");
     for (int i = 0; i < count; i++)
-        wallet_write(&writer, &list[i]);
-    writer_end(&writer);
-    writer_end(&writer);
+        wallet_write(writer, &list[i]);
+    writer_end(writer);
+    writer_end(writer);
     return OK;
 }
 

@@ -69,17 +69,12 @@ static ErrorCode settle_write(Once *once, Response *response, Error *reterr)
 {
     const Settling   *settling = (const Settling *)once;
     const SettleCall *call     = &settling->call;
-    Writer            writer;
 
-    if (call->code != OK) {
-        *reterr = call->error;
-        return call->code;
-    }
+    TRY(error_pass(call->code, &call->error, reterr));
     for (int i = 0; i < call->count; i++)
         if (call->items[i]->code == OK)
             settle_count(call->items[i]);
-    writer_open(&writer, &response->body);
-    settled_write(&writer, settling->given.items.items, call->items, call->count);
+    settled_write(response_writer(response), settling->given.items.items, call->items, call->count);
     return OK;
 }
 
@@ -136,14 +131,9 @@ static ErrorCode leased_write(Once *once, Response *response, Error *reterr)
 {
     const LeaseOnce *leased = (const LeaseOnce *)once;
     const LeaseCall *call   = &leased->call;
-    Writer           writer;
 
-    if (call->code != OK) {
-        *reterr = call->error;
-        return call->code;
-    }
-    writer_open(&writer, &response->body);
-    verdicts_write(&writer, leased->shape, call->ids, call->verdicts, call->count);
+    TRY(error_pass(call->code, &call->error, reterr));
+    verdicts_write(response_writer(response), leased->shape, call->ids, call->verdicts, call->count);
     return OK;
 }
 

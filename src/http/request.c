@@ -309,6 +309,11 @@ const char *request_principal(const Request *request)
     return request->check.name;
 }
 
+const Route *request_route(const Request *request)
+{
+    return request->match.route;
+}
+
 unsigned request_scopes(const Request *request)
 {
     return request->check.scopes;

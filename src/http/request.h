@@ -36,6 +36,8 @@ const char          *request_query(const Request *request, const char *name);
 must_check ErrorCode request_query_i64(const Request *request, const char *name, int64_t min, int64_t max,
                                        int64_t fallback, int64_t *ret_value, Error *reterr);
 
+/* The row of the table that the request has matched (route.h). */
+const struct Route *request_route(const Request *request);
 /* Whom the authenticator found: the name of the key, for audits. "" when the route needs none. */
 const char *request_principal(const Request *request);
 /* What its token may do: bits of Scope (route.h). */

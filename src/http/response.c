@@ -90,6 +90,17 @@ void response_header(Response *response, const char *name, const char *value)
     response->headers[response->header_count++].value = value;
 }
 
+Writer *response_writer(Response *response)
+{
+    writer_open(&response->writer, &response->body);
+    return &response->writer;
+}
+
+void response_row(Response *response, RowWrite *write, const void *row)
+{
+    write(response_writer(response), row);
+}
+
 void response_borrow(Response *response, const char *bytes, size_t size)
 {
     assert(bytes);
@@ -124,23 +135,22 @@ static int retry_after_s(const Error *error)
 
 void response_problem(Response *response, const Error *error, const char *instance)
 {
-    int    status = error_http(error->code);
-    char   type[PROBLEM_TYPE_SIZE];
-    Writer writer;
+    int  status = error_http(error->code);
+    char type[PROBLEM_TYPE_SIZE];
 
     snprintf(type, sizeof type, "/problems/%s", error_type(error));
     text_done(&response->body);
     response_reset(response);
     response->status = status;
     response->type   = "application/problem+json";
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "type", type);
-    writer_text(&writer, "title", error_text(error->code));
-    writer_i64(&writer, "status", status);
-    writer_text(&writer, "detail", problem_detail(error));
-    writer_text(&writer, "instance", instance);
-    writer_end(&writer);
+    Writer *writer   = response_writer(response);
+    writer_object(writer, NULL);
+    writer_text(writer, "type", type);
+    writer_text(writer, "title", error_text(error->code));
+    writer_i64(writer, "status", status);
+    writer_text(writer, "detail", problem_detail(error));
+    writer_text(writer, "instance", instance);
+    writer_end(writer);
     if (status == 503 || status == 429) {
         snprintf(response->retry_after, sizeof response->retry_after, "%d", retry_after_s(error));
         response_header(response, "Retry-After", response->retry_after);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/writer.h"
 
 #define RESPONSE_HEADERS_MAX       32
 #define RESPONSE_HEADERS_BYTES_MAX ((size_t)12 << 10) /* names and values of all */
@@ -27,12 +28,17 @@ typedef struct {
     struct {
         const char *name, *value;
     } headers[RESPONSE_HEADERS_MAX];
-    char retry_after[12];
+    char   retry_after[12];
+    Writer writer; /* of the body: see response_writer() */
 } Response;
 
 void response_init(Response *response, Arena *arena);                          /* of the body; NULL: the heap */
 void response_reset(Response *response);                                       /* all but the body */
 void response_header(Response *response, const char *name, const char *value); /* borrowed or in the arena */
+/* For one JSON document, which is the body. */
+Writer *response_writer(Response *response);
+/* The body is this row, as JSON. */
+void response_row(Response *response, RowWrite *write, const void *row);
 /* Send these bytes, which must stay valid until the response was sent, instead of the body. */
 void response_borrow(Response *response, const char *bytes, size_t size);
 /* What is sent behind the head; nothing with 204 and 304. */

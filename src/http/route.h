@@ -42,11 +42,13 @@ typedef struct {
     const char *const *words;    /* TEXT: the only values, ended by NULL */
 } RouteParameter;
 
-typedef struct {
+typedef struct Route {
     HttpMethod    method;
     const char   *path;
     RouteHandler *handler;
     Scope         scope;        /* any one of these will do; SCOPE_NONE: open to everyone */
+    RouteHandler *inner;        /* what the handler runs, when and where it sees fit; NULL: it has no other */
+    bool          is_kept;      /* for such a handler: a repeat under one Idempotency-Key gets the stored bytes */
     bool          is_inline;    /* runs on the network thread: must not wait, but may suspend its request (suspend.h) */
     int           deadline_ms;  /* 0: the server's default */
     const FieldTable     *body; /* JSON body; NULL: none is read */
