@@ -62,6 +62,14 @@ static const Setting *row_by_key(const SettingTable *table, const char *key)
     return NULL;
 }
 
+const char *setting_flag(Arena *arena, const Setting *row)
+{
+    char name[NAME_SIZE_MAX];
+
+    name_lower(row->name, '-', name);
+    return arena_print(arena, "--%s", name);
+}
+
 static ErrorCode refuse(const SettingLoad *load, const Setting *row, const SettingGiven *given)
 {
     scoped_text Text text = {0};
@@ -159,14 +167,11 @@ static const char *environment_find(const char *const *environment, const char *
 
 static bool given_by_flag(const SettingLoad *load, const Setting *row, SettingGiven *ret_given)
 {
-    char name[NAME_SIZE_MAX];
-
     ret_given->value = NULL;
     for (const SettingFlag *flag = load->sources->flags; flag && flag->name; flag++)
         if (strcmp(flag->name, row->name) == 0)
             ret_given->value = flag->value;
-    name_lower(row->name, '-', name);
-    ret_given->location = arena_print(load->arena, "--%s", name);
+    ret_given->location = setting_flag(load->arena, row);
     return ret_given->value;
 }
 

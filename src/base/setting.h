@@ -80,8 +80,10 @@ must_check ErrorCode setting_load(const SettingTable *table, const SettingSource
 /* The named sections of the file, in its order. ERR_USAGE, always. */
 must_check ErrorCode setting_load_sections(const SettingSources *sources, Arena *arena, SettingSection **ret_list,
                                            size_t *ret_count, Error *reterr);
-/* The table as people read it: name, value now (unless secret), default, meaning. values may be NULL. */
-void setting_describe(const SettingTable *table, const void *values, Text *text);
+/* On the command line: PAWL_POOL_MAX is --pool-max. */
+const char *setting_flag(Arena *arena, const Setting *row);
+/* The table as people read it: name, default, meaning. */
+void setting_describe(const SettingTable *table, Text *text);
 /* "10s", "250ms", "5m", "1h", "2d", or 0. A number without a unit is refused. */
 must_check ErrorCode setting_duration(const char *word, int64_t *ret_ms, Error *reterr);
 void                 setting_duration_print(int64_t ms, Text *text);

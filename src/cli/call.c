@@ -141,20 +141,10 @@ ErrorCode call_json(const Call *call, const char *flag, const char **ret_json, E
 
 /* ---- names ---- */
 
-/* PAWL_POOL_MAX is --pool-max. */
-static const char *setting_flag(Arena *arena, const char *name)
-{
-    char *flag = arena_print(arena, "--%s", name + strlen("PAWL_"));
-
-    for (char *p = flag; *p; p++)
-        *p = *p == '_' ? '-' : (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
-    return flag;
-}
-
 static const Setting *setting_find(Arena *arena, const char *flag)
 {
     for (size_t i = 0; i < settings_table.count; i++)
-        if (strcmp(setting_flag(arena, settings_table.rows[i].name), flag) == 0)
+        if (strcmp(setting_flag(arena, &settings_table.rows[i]), flag) == 0)
             return &settings_table.rows[i];
     return NULL;
 }
@@ -187,7 +177,7 @@ static ErrorCode unknown_flag(Parser *parser, const CliCommand *command, const c
         words[count++] = flag->name;
     assert(settings_table.rows);
     for (size_t i = 0; i < settings_table.count && count < WORDS_MAX; i++)
-        words[count++] = setting_flag(parser->call->arena, settings_table.rows[i].name);
+        words[count++] = setting_flag(parser->call->arena, &settings_table.rows[i]);
     return unknown("flag", name, words, count, command ? command->group : NULL, reterr);
 }
 

@@ -69,9 +69,9 @@ static void settings_print(bool json, Arena *arena)
 
     if (!json) {
         text_init(&text, arena, TEXT_MAX_BODY);
-        setting_describe(&settings_table, NULL, &text);
+        setting_describe(&settings_table, &text);
         text_append(&text, "\nEach section [worker NAME] of the settings file is a worker of pawl serve:\n\n");
-        setting_describe(worker, NULL, &text);
+        setting_describe(worker, &text);
         printf("%s", text_string(&text));
         return;
     }
