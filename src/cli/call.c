@@ -391,8 +391,10 @@ ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_c
         return OK;
     }
     TRY(command_parse(&parser, &command, reterr));
-    if (command)
+    if (command) {
+        call->verb = command->verb;
         TRY(arguments_parse(&parser, command, reterr));
+    }
     if (command && parser.help)
         help_call(call, command);
     *ret_command = command && !parser.help ? command : command_find("help", NULL);

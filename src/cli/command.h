@@ -28,6 +28,7 @@ typedef struct Call {
     App          *app;  /* NULL before call_open(); main() closes it */
     Pool         *pool; /* the app's */
     bool          json;
+    const char   *verb;  /* of its command */
     int           count; /* positional arguments */
     const char   *arguments[COMMAND_ARGUMENTS_MAX];
     struct {
@@ -121,14 +122,10 @@ CommandRun command_process_define, command_process_definitions, command_process_
     command_process_list;
 CommandRun command_process_signal, command_process_retry, command_process_cancel, command_process_complete,
     command_process_move;
-CommandRun command_wallet_create, command_wallet_topup, command_wallet_spend, command_wallet_transfer;
-CommandRun command_wallet_hold, command_wallet_capture, command_wallet_void, command_wallet_refund;
-CommandRun command_wallet_freeze, command_wallet_unfreeze, command_wallet_floor, command_wallet_batch;
+CommandRun command_wallet_create, command_wallet_post, command_wallet_batch;
 CommandRun command_wallet_balance, command_wallet_entries, command_wallet_show, command_wallet_statement;
 CommandRun command_wallet_events, command_wallet_verify;
 CommandRun command_rating_leaderboard, command_rating_history, command_rating_verify;
-CommandRun command_bench_bot, command_bench_commands, command_bench_latency, command_bench_processes,
-    command_bench_transfers;
-CommandRun command_help, command_version;
+CommandRun command_bench, command_help, command_version;
 
 #endif

@@ -299,7 +299,7 @@ static void report_json(Call *call, const char *name, const Bench *bench, bool c
     print_json(writer);
 }
 
-/* ---- the commands ---- */
+/* ---- the command ---- */
 
 static ErrorCode plan_run(Bench *bench, const Plan *plan, Error *reterr)
 {
@@ -313,8 +313,9 @@ static ErrorCode plan_run(Bench *bench, const Plan *plan, Error *reterr)
     return code;
 }
 
-static ErrorCode bench_command(Call *call, const char *name, Error *reterr)
+ErrorCode command_bench(Call *call, Error *reterr)
 {
+    const char  *name    = call->verb;
     Bench       *bench   = arena_alloc(call->arena, sizeof *bench);
     BenchOptions options = {0};
     Plan         plan;
@@ -338,29 +339,4 @@ static ErrorCode bench_command(Call *call, const char *name, Error *reterr)
     else
         report_print(call->arena, &bench->report);
     return code;
-}
-
-ErrorCode command_bench_commands(Call *call, Error *reterr)
-{
-    return bench_command(call, "commands", reterr);
-}
-
-ErrorCode command_bench_bot(Call *call, Error *reterr)
-{
-    return bench_command(call, "bot", reterr);
-}
-
-ErrorCode command_bench_latency(Call *call, Error *reterr)
-{
-    return bench_command(call, "latency", reterr);
-}
-
-ErrorCode command_bench_processes(Call *call, Error *reterr)
-{
-    return bench_command(call, "processes", reterr);
-}
-
-ErrorCode command_bench_transfers(Call *call, Error *reterr)
-{
-    return bench_command(call, "transfers", reterr);
 }

@@ -18,12 +18,6 @@
 
 /* ---- arguments ---- */
 
-/* An amount, from an argument or a flag. */
-static ErrorCode amount_read(const char *what, const char *text, int64_t *ret_amount, Error *reterr)
-{
-    return call_number(what, text, 1, WALLET_AMOUNT_MAX, /* fallback= */ 0, ret_amount, reterr);
-}
-
 /* An operation that is named by the id of a hold or a transaction. */
 static ErrorCode ref_read(Call *call, WalletItem *item, Error *reterr)
 {
@@ -106,84 +100,45 @@ static ErrorCode post(Call *call, WalletItem *item, Error *reterr)
     return code == OK ? item_print(call, item, reterr) : key_print(call, item, code, reterr);
 }
 
-/* OWNER N */
-static ErrorCode post_amount(Call *call, WalletItem item, Error *reterr)
+static ErrorCode expires_read(const Call *call, int64_t *ret_s, Error *reterr)
 {
-    item.owner = call->arguments[0];
-    TRY(amount_read("N", call->arguments[1], &item.amount, reterr));
-    return post(call, &item, reterr);
-}
+    const char *given = call_flag(call, "--expires-in");
+    int64_t     ms;
 
-ErrorCode command_wallet_topup(Call *call, Error *reterr)
-{
-    return post_amount(call, (WalletItem){.kind = WALLET_TOPUP}, reterr);
-}
-
-ErrorCode command_wallet_spend(Call *call, Error *reterr)
-{
-    return post_amount(call, (WalletItem){.kind = WALLET_SPEND}, reterr);
-}
-
-ErrorCode command_wallet_hold(Call *call, Error *reterr)
-{
-    int64_t expires_ms;
-
-    TRY(call_duration(call, "--expires-in", /* fallback_ms= */ 0, &expires_ms, reterr));
-    if (call_flag(call, "--expires-in") && (expires_ms < MS_PER_S || expires_ms % MS_PER_S))
+    TRY(call_duration(call, "--expires-in", /* fallback_ms= */ 0, &ms, reterr));
+    if (given && (ms < MS_PER_S || ms % MS_PER_S))
         return fail(reterr, ERR_USAGE, "--expires-in must be whole seconds, such as 30s, 15m or 7d, got \"%.60s\"",
-                    call_flag(call, "--expires-in"));
-    return post_amount(call, (WalletItem){.kind = WALLET_HOLD, .expires_in_s = expires_ms / MS_PER_S}, reterr);
+                    given);
+    *ret_s = ms / MS_PER_S;
+    return OK;
 }
 
-ErrorCode command_wallet_transfer(Call *call, Error *reterr)
+/* N is the last argument of those that have more than a wallet or an ID; to others a flag gives an amount. */
+static ErrorCode number_read(const Call *call, WalletItem *item, Error *reterr)
 {
-    WalletItem item = {.kind = WALLET_TRANSFER, .owner = call->arguments[0], .other = call->arguments[1]};
+    bool        is_last = call->count > 1;
+    const char *text    = is_last ? call->arguments[call->count - 1] : call_flag(call, "--amount");
 
-    TRY(amount_read("N", call->arguments[2], &item.amount, reterr));
-    return post(call, &item, reterr);
+    if (item->kind == WALLET_FLOOR)
+        return call_number("N", text, -WALLET_AMOUNT_MAX, 0, 0, &item->floor, reterr);
+    return call_number(is_last ? "N" : "--amount", text, 1, WALLET_AMOUNT_MAX, /* fallback= */ 0, &item->amount,
+                       reterr);
 }
 
-ErrorCode command_wallet_capture(Call *call, Error *reterr)
+/* The operation that the verb names. */
+ErrorCode command_wallet_post(Call *call, Error *reterr)
 {
-    WalletItem item = {.kind = WALLET_CAPTURE, .other = call_flag(call, "--to")};
+    WalletItem item = {.other = call_flag(call, "--to")};
 
-    TRY(ref_read(call, &item, reterr));
-    TRY(amount_read("--amount", call_flag(call, "--amount"), &item.amount, reterr));
-    return post(call, &item, reterr);
-}
-
-ErrorCode command_wallet_void(Call *call, Error *reterr)
-{
-    WalletItem item = {.kind = WALLET_VOID};
-
-    TRY(ref_read(call, &item, reterr));
-    return post(call, &item, reterr);
-}
-
-ErrorCode command_wallet_refund(Call *call, Error *reterr)
-{
-    WalletItem item = {.kind = WALLET_REFUND};
-
-    TRY(ref_read(call, &item, reterr));
-    TRY(amount_read("--amount", call_flag(call, "--amount"), &item.amount, reterr));
-    return post(call, &item, reterr);
-}
-
-ErrorCode command_wallet_freeze(Call *call, Error *reterr)
-{
-    return post(call, &(WalletItem){.kind = WALLET_FREEZE, .owner = call->arguments[0]}, reterr);
-}
-
-ErrorCode command_wallet_unfreeze(Call *call, Error *reterr)
-{
-    return post(call, &(WalletItem){.kind = WALLET_UNFREEZE, .owner = call->arguments[0]}, reterr);
-}
-
-ErrorCode command_wallet_floor(Call *call, Error *reterr)
-{
-    WalletItem item = {.kind = WALLET_FLOOR, .owner = call->arguments[0]};
-
-    TRY(call_number("N", call->arguments[1], -WALLET_AMOUNT_MAX, 0, 0, &item.floor, reterr));
+    TRY(wallet_kind_find("verb", call->verb, &item.kind, reterr));
+    TRY(expires_read(call, &item.expires_in_s, reterr));
+    if (wallet_kind_needs(item.kind, "ref") == ARGUMENT_REQUIRED)
+        TRY(ref_read(call, &item, reterr));
+    else
+        item.owner = call->arguments[0];
+    if (item.kind == WALLET_TRANSFER)
+        item.other = call->arguments[1];
+    TRY(number_read(call, &item, reterr));
     return post(call, &item, reterr);
 }
 
