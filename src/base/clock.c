@@ -27,6 +27,13 @@ void clock_sleep_ms(int64_t ms)
         clock_sleep_until(deadline_in_ms(ms));
 }
 
+int64_t clock_backoff_ms(int tries, int64_t most_ms)
+{
+    int64_t wait_ms = INT64_C(1000) << (tries < 0 ? 0 : tries < 6 ? tries : 6);
+
+    return wait_ms < most_ms ? wait_ms : most_ms;
+}
+
 void clock_sleep_until(Deadline deadline)
 {
     do

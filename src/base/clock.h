@@ -35,6 +35,8 @@ Mono clock_mono(void);
 Wall clock_wall(void);
 void clock_sleep_ms(int64_t ms);
 void clock_sleep_until(Deadline deadline);
+/* Before the next try: 1, 2, 4 ... 64 s, at most most_ms. tries: those that failed before the last one. */
+int64_t clock_backoff_ms(int tries, int64_t most_ms);
 
 static inline int64_t mono_ms_between(Mono from, Mono to)
 {

@@ -104,15 +104,11 @@ static void update_fail(BotUpdate *update, const Error *why)
 
 static void update_later(BotUpdate *update, const Error *why)
 {
-    const ClaimedCommand *command = update->job->command;
-    int                   doubled = command->attempt < 7 ? command->attempt - 1 : 6;
-    int64_t               wait_ms = INT64_C(1000) << (doubled > 0 ? doubled : 0);
-
     log_error(LOG_WARN, "bot", "an update failed, will retry", why);
     *update->settle          = update_settle_begin(update);
     update->settle->outcome  = OUTCOME_RETRY;
     update->settle->error    = arena_text(update->job->arena, problem_stored(why));
-    update->settle->delay_ms = wait_ms < BACKOFF_MS ? wait_ms : BACKOFF_MS;
+    update->settle->delay_ms = clock_backoff_ms(update->job->command->attempt - 1, BACKOFF_MS);
 }
 
 /* The database: not reached, not in time, or in the way of itself (deadlocks, locks) after all retries. */

@@ -55,6 +55,22 @@ static void sending_release(Sending *sending, const Error *error)
     sending->job->not_begun = arena_text(sending->job->arena, error->text);
 }
 
+/* One row of the database. false: it could not be asked. */
+static bool sending_ask(Sending *sending, const char *name, const char *sql, DbArgs args, const DbShape *shape,
+                        void *ret_row)
+{
+    TxOptions options = {.name     = name,
+                         .deadline = deadline_in_ms(QUERY_MS),
+                         .arena    = sending->job->arena,
+                         .keyed    = true};
+    Error     error   = {0};
+
+    if (db_call(sending->outbox->options.pool, &options, sql, args, shape, ret_row, &error) == OK)
+        return true;
+    sending_release(sending, &error);
+    return false;
+}
+
 static void sending_postpone(Sending *sending, int64_t delay_ms, const char *reason)
 {
     const TelegramOutbox *outbox = sending->outbox;
@@ -87,22 +103,21 @@ DB_ROW(Turn, TURN_COLUMNS);
 DB_SHAPE(turn, Turn, TURN_COLUMNS);
 
 /* An answer to a button press has no place in a chat, but waits for the bot's own rate and after a 429. */
-static ErrorCode turn_ask(const Sending *sending, Turn *ret_turn, Error *reterr)
+static bool turn_ask(Sending *sending, Turn *ret_turn)
 {
     const TelegramOutboxOptions *options = &sending->outbox->options;
-    TxOptions tx  = {.name = "pace", .deadline = deadline_in_ms(QUERY_MS), .arena = sending->job->arena, .keyed = true};
-    int64_t   bot = sending->outbox->bot_id;
+    int64_t                      bot     = sending->outbox->bot_id;
 
     if (sending->item.method == TELEGRAM_ANSWER)
-        return db_call(options->pool, &tx, sql_telegram_pace_answer,
-                       DB_ARGS(db_i64(bot), db_i64(sending->job->command->id), db_i32(options->all_max),
+        return sending_ask(sending, "pace", sql_telegram_pace_answer,
+                           DB_ARGS(db_i64(bot), db_i64(sending->job->command->id), db_i32(options->all_max),
+                                   db_i32(WAIT_MS_MAX)),
+                           &turn_shape, ret_turn);
+    return sending_ask(sending, "pace", sql_telegram_pace,
+                       DB_ARGS(db_i64(bot), db_i64(sending->item.chat_id), db_bool(sending->item.is_first),
+                               db_i32(options->chat_ms), db_i32(options->group_max), db_i32(options->all_max),
                                db_i32(WAIT_MS_MAX)),
-                       &turn_shape, ret_turn, reterr);
-    return db_call(options->pool, &tx, sql_telegram_pace,
-                   DB_ARGS(db_i64(bot), db_i64(sending->item.chat_id), db_bool(sending->item.is_first),
-                           db_i32(options->chat_ms), db_i32(options->group_max), db_i32(options->all_max),
-                           db_i32(WAIT_MS_MAX)),
-                   &turn_shape, ret_turn, reterr);
+                       &turn_shape, ret_turn);
 }
 
 static void answer_drop(Sending *sending)
@@ -131,13 +146,10 @@ static void chat_follow(Sending *sending, int64_t chat_id)
 /* Wait for its time. false: it has been postponed, released or dropped. */
 static bool turn_take(Sending *sending)
 {
-    Error error = {0};
-    Turn  turn;
+    Turn turn;
 
-    if (turn_ask(sending, &turn, &error) != OK) {
-        sending_release(sending, &error);
+    if (!turn_ask(sending, &turn))
         return false;
-    }
     if (turn.is_expired) {
         answer_drop(sending);
         return false;
@@ -157,42 +169,27 @@ static bool turn_take(Sending *sending)
 static bool file_find(Sending *sending, const char **ret_file)
 {
     const char *type = sending->job->command->type;
-    TxOptions tx = {.name = "file", .deadline = deadline_in_ms(QUERY_MS), .arena = sending->job->arena, .keyed = true};
-    Error     error = {0};
-    char     *file;
 
     *ret_file = NULL;
     if (strcmp(type, telegram_method_types[TELEGRAM_PHOTO]) != 0 &&
         strcmp(type, telegram_method_types[TELEGRAM_DOCUMENT]) != 0)
         return true;
-    if (db_call(sending->outbox->options.pool, &tx, sql_telegram_file,
-                DB_ARGS(db_i64(sending->outbox->bot_id), db_uuid(sending->job->command->command_id)), &db_text_shape,
-                &file, &error) != OK) {
-        sending_release(sending, &error);
-        return false;
-    }
-    *ret_file = file;
-    return true;
+    return sending_ask(sending, "file", sql_telegram_file,
+                       DB_ARGS(db_i64(sending->outbox->bot_id), db_uuid(sending->job->command->command_id)),
+                       &db_text_shape, ret_file);
 }
 
 /* Find the message whose place this one takes. false: it has been released, or is done. */
 static bool replaced_find(Sending *sending)
 {
-    TxOptions         tx    = {.name     = "replaced",
-                               .deadline = deadline_in_ms(QUERY_MS),
-                               .arena    = sending->job->arena,
-                               .keyed    = true};
-    TelegramOutgoing *item  = &sending->item;
-    Error             error = {0};
+    TelegramOutgoing *item = &sending->item;
     int64_t           id;
 
     if (!item->replaces || item->message_id)
         return true;
-    if (db_call(sending->outbox->options.pool, &tx, sql_telegram_message,
-                DB_ARGS(db_i64(sending->outbox->bot_id), db_uuid(item->replaces)), &db_i64_shape, &id, &error) != OK) {
-        sending_release(sending, &error);
+    if (!sending_ask(sending, "replaced", sql_telegram_message,
+                     DB_ARGS(db_i64(sending->outbox->bot_id), db_uuid(item->replaces)), &db_i64_shape, &id))
         return false;
-    }
     if (!id && item->method == TELEGRAM_EDIT) {
         sending->settle->outcome = OUTCOME_COMPLETE;
         return false;
@@ -208,22 +205,15 @@ static bool replaced_find(Sending *sending)
 /* An edit need not be sent if a later one of the same message waits. true: this one has been released, or is done. */
 static bool edit_is_over(Sending *sending)
 {
-    TxOptions tx    = {.name     = "superseded",
-                       .deadline = deadline_in_ms(QUERY_MS),
-                       .arena    = sending->job->arena,
-                       .keyed    = true};
-    Error     error = {0};
-    int64_t   is_over;
+    int64_t is_over;
 
     if (sending->item.method != TELEGRAM_EDIT || sending->item.replaces)
         return false;
-    if (db_call(sending->outbox->options.pool, &tx, sql_telegram_superseded,
-                DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->job->command->id),
-                        db_i64(sending->item.message_id)),
-                &db_i64_shape, &is_over, &error) != OK) {
-        sending_release(sending, &error);
+    if (!sending_ask(sending, "superseded", sql_telegram_superseded,
+                     DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->job->command->id),
+                             db_i64(sending->item.message_id)),
+                     &db_i64_shape, &is_over))
         return true;
-    }
     if (is_over)
         sending->settle->outcome = OUTCOME_COMPLETE;
     /* What an edit confirms must be said, if not there then in a message of its own. */
@@ -256,21 +246,14 @@ static void on_sent(Sending *sending)
 
 static void on_limited(Sending *sending)
 {
-    TxOptions options = {.name     = "limited",
-                         .deadline = deadline_in_ms(QUERY_MS),
-                         .arena    = sending->job->arena,
-                         .keyed    = true};
-    Error     error   = {0};
-    int64_t   wait_ms;
+    int64_t wait_ms;
 
     metric_add(&telegram_metrics.sent_limited, 1);
-    if (db_call(sending->outbox->options.pool, &options, sql_telegram_limited,
-                DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id),
-                        db_i64(sending->answer.retry_ms)),
-                &db_i64_shape, &wait_ms, &error) != OK) {
-        sending_release(sending, &error);
+    if (!sending_ask(sending, "limited", sql_telegram_limited,
+                     DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id),
+                             db_i64(sending->answer.retry_ms)),
+                     &db_i64_shape, &wait_ms))
         return;
-    }
     if (sending->item.method == TELEGRAM_ANSWER) {
         log_write(LOG_WARN, "telegram", "the server asks for fewer answers to button presses",
                   LOG_INT("wait_ms", wait_ms));
@@ -285,20 +268,13 @@ static void on_limited(Sending *sending)
 /* The group has become a supergroup. */
 static bool on_moved(Sending *sending)
 {
-    int64_t   to      = sending->answer.migrate_to;
-    TxOptions options = {.name     = "moved",
-                         .deadline = deadline_in_ms(QUERY_MS),
-                         .arena    = sending->job->arena,
-                         .keyed    = true};
-    Error     error   = {0};
-    char     *none;
+    int64_t to = sending->answer.migrate_to;
+    char   *none;
 
-    if (db_call(sending->outbox->options.pool, &options, sql_telegram_moved,
-                DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id), db_i64(to)), &db_text_shape,
-                &none, &error) != OK) {
-        sending_release(sending, &error);
+    if (!sending_ask(sending, "moved", sql_telegram_moved,
+                     DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id), db_i64(to)),
+                     &db_text_shape, &none))
         return false;
-    }
     log_write(LOG_INFO, "telegram", "a group has become a supergroup", LOG_INT("from", sending->item.chat_id),
               LOG_INT("to", to));
     chat_follow(sending, to);
@@ -308,8 +284,6 @@ static bool on_moved(Sending *sending)
 static void on_doubt(Sending *sending, const Error *error)
 {
     const ClaimedCommand *command = sending->job->command;
-    int                   doubled = command->attempt < 7 ? command->attempt - 1 : 6;
-    int64_t               wait_ms = INT64_C(1000) << (doubled > 0 ? doubled : 0);
 
     if (command->attempt >= command->max_attempts) {
         sending_give_up(sending, arena_print(sending->job->arena, "given up after %d attempts: %s", command->attempt,
@@ -320,7 +294,7 @@ static void on_doubt(Sending *sending, const Error *error)
     metric_add(&telegram_metrics.sent_retried, 1);
     sending->settle->outcome  = OUTCOME_RETRY;
     sending->settle->error    = arena_text(sending->job->arena, error->text);
-    sending->settle->delay_ms = wait_ms < BACKOFF_MS ? wait_ms : BACKOFF_MS;
+    sending->settle->delay_ms = clock_backoff_ms(command->attempt - 1, BACKOFF_MS);
 }
 
 static void token_wrong(Sending *sending, const Error *error)

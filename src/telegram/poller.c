@@ -224,6 +224,13 @@ static void *loop_run(void *context)
 
 /* ---- life ---- */
 
+static void poller_drop(TelegramPoller *poller)
+{
+    cond_done(&poller->changed);
+    mutex_done(&poller->mutex);
+    free(poller);
+}
+
 ErrorCode telegram_poller_new(const TelegramPollerOptions *options, TelegramPoller **ret_poller, Error *reterr)
 {
     TelegramPoller *poller = memory_new(1, sizeof *poller);
@@ -235,18 +242,14 @@ ErrorCode telegram_poller_new(const TelegramPollerOptions *options, TelegramPoll
     mutex_init(&poller->mutex);
     cond_init(&poller->changed);
     if (!thread_try_start("bot-lease", keeper_run, poller, &poller->keeper)) {
-        mutex_done(&poller->mutex);
-        cond_done(&poller->changed);
-        free(poller);
+        poller_drop(poller);
         return fail(reterr, ERR_INTERNAL, "cannot start a thread for the bot");
     }
     if (!thread_try_start("bot-poll", loop_run, poller, &poller->loop)) {
         thread_end(poller);
         telegram_poller_stop(poller);
         thread_join(poller->keeper);
-        mutex_done(&poller->mutex);
-        cond_done(&poller->changed);
-        free(poller);
+        poller_drop(poller);
         return fail(reterr, ERR_INTERNAL, "cannot start a thread for the bot");
     }
     *ret_poller = poller;
@@ -275,9 +278,7 @@ void telegram_poller_free(TelegramPoller *poller)
 {
     thread_join(poller->keeper);
     thread_join(poller->loop);
-    cond_done(&poller->changed);
-    mutex_done(&poller->mutex);
-    free(poller);
+    poller_drop(poller);
 }
 
 void telegram_poller_name(TelegramPoller *poller, char *ret_name)

@@ -138,22 +138,15 @@ void poller_term_start(TelegramPoller *poller)
         else if (error.code != ERR_STOPPING)
             log_error(LOG_WARN, "telegram", steps[i].failed, &error);
     }
-    int doubled = poller->steps_tries < 6 ? poller->steps_tries++ : 6;
-    poller->steps_at =
-        mono_plus_ms(clock_mono(), (INT64_C(1000) << doubled) < STEPS_MS ? INT64_C(1000) << doubled : STEPS_MS);
+    poller->steps_at   = mono_plus_ms(clock_mono(), clock_backoff_ms(poller->steps_tries++, STEPS_MS));
     poller->is_started = poller->steps_done == all;
 }
 
 /* ---- polls ---- */
 
-/* 1, 2, 4 ... 30 s */
 static int64_t backoff_ms(TelegramPoller *poller)
 {
-    int     doubled = poller->failures < 6 ? poller->failures : 6;
-    int64_t wait_ms = INT64_C(1000) << doubled;
-
-    poller->failures++;
-    return wait_ms < BACKOFF_MS ? wait_ms : BACKOFF_MS;
+    return clock_backoff_ms(poller->failures++, BACKOFF_MS);
 }
 
 static void on_conflict(TelegramPoller *poller, const TelegramAnswer *answer, const Error *error, Arena *arena)
