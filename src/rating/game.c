@@ -181,15 +181,12 @@ static ErrorCode command_run(Turn *turn, Error *reterr)
 
     if (limits_refused(turn, &turn->opening.usage))
         return OK;
-    if (turn->input->is_forwarded) {
-        turn_say(turn, PHRASE_FORWARDED, NULL);
-        return OK;
-    }
-    if (turn->ask.wants_help || !commands[kind].run) {
-        turn_say(turn, kind == ASK_UNDO && turn->group.undo_hours == 0 ? PHRASE_HELP_UNDO_ADMINS : commands[kind].help,
-                 turn_number(turn, turn->group.undo_hours));
-        return OK;
-    }
+    if (turn->input->is_forwarded)
+        return turn_say(turn, PHRASE_FORWARDED, NULL);
+    if (turn->ask.wants_help || !commands[kind].run)
+        return turn_say(turn,
+                        kind == ASK_UNDO && turn->group.undo_hours == 0 ? PHRASE_HELP_UNDO_ADMINS : commands[kind].help,
+                        turn_number(turn, turn->group.undo_hours));
     if (topic_refused(turn, kind))
         return OK;
     return commands[kind].run(turn, reterr);
@@ -229,13 +226,12 @@ static ErrorCode private_run(Turn *turn, Error *reterr)
     TRY(usage_add(turn->tx, user > 0 ? -user : user, 0, turn->input->date_s, per_user(turn->input), &usage, reterr));
     if (limits_refused(turn, &usage))
         return OK;
-    if (is_press)
-        turn_reply(turn, GAME_TOAST, NULL);
-    else
-        turn_say(turn,
-                 turn->ask.kind == ASK_START || turn->ask.kind == ASK_HELP ? PHRASE_WELCOME_PRIVATE
-                                                                           : PHRASE_ONLY_IN_GROUPS,
-                 NULL);
+    if (!is_press)
+        return turn_say(turn,
+                        turn->ask.kind == ASK_START || turn->ask.kind == ASK_HELP ? PHRASE_WELCOME_PRIVATE
+                                                                                  : PHRASE_ONLY_IN_GROUPS,
+                        NULL);
+    turn_reply(turn, GAME_TOAST, NULL);
     return OK;
 }
 

@@ -53,10 +53,8 @@ static ErrorCode ranking_show(Turn *turn, int64_t offset, Error *reterr)
     if (count == 0 && offset > 0) { /* the list has become shorter */
         offset = 0;
         TRY(board_read(turn->tx, turn->group.id, 0, GAME_PAGE, &list, &count, reterr));
-        if (count > 0 && turn->input->kind == GAME_MESSAGE) {
-            turn_say(turn, PHRASE_RANKING_BEYOND, turn_number(turn, list[0].total));
-            return OK;
-        }
+        if (count > 0 && turn->input->kind == GAME_MESSAGE)
+            return turn_say(turn, PHRASE_RANKING_BEYOND, turn_number(turn, list[0].total));
     }
     turn_text(turn, &text);
     if (count == 0) {
@@ -88,10 +86,8 @@ ErrorCode game_ranking(Turn *turn, Error *reterr)
 {
     int64_t place = turn->ask.count == 0 ? 1 : turn->ask.count == 1 ? offset_read(turn->ask.words[0].text) : 0;
 
-    if (place == 0) {
-        turn_say(turn, PHRASE_RANKING_FORMAT, NULL);
-        return OK;
-    }
+    if (place == 0)
+        return turn_say(turn, PHRASE_RANKING_FORMAT, NULL);
     return ranking_show(turn, place - 1, reterr);
 }
 
@@ -151,10 +147,8 @@ static ErrorCode stats_show(Turn *turn, const Player *player, Error *reterr)
 
     TRY(board_stats(turn->tx, turn->group.id, player->player_id, &stats, reterr));
     TRY(turn_names(turn, &player->user_id, 1, reterr));
-    if (stats.games == 0) {
-        turn_say(turn, PHRASE_STATS_NONE, turn_player_name(turn, player));
-        return OK;
-    }
+    if (stats.games == 0)
+        return turn_say(turn, PHRASE_STATS_NONE, turn_player_name(turn, player));
     turn_text(turn, &text);
     turn_text(turn, &rating);
     text_print(&rating, "%d", rating_points(stats.rating));
@@ -172,10 +166,8 @@ static ErrorCode stats_show(Turn *turn, const Player *player, Error *reterr)
 static ErrorCode author(Turn *turn, Player *ret_player, bool *ret_found, Error *reterr)
 {
     *ret_found = turn->from_id != 0;
-    if (!*ret_found) {
-        turn_say(turn, PHRASE_STATS_WHOM, NULL);
-        return OK;
-    }
+    if (!*ret_found)
+        return turn_say(turn, PHRASE_STATS_WHOM, NULL);
     return players_get(turn->tx, turn->group.id, &turn->from_id, 1, ret_player, reterr);
 }
 
@@ -194,20 +186,16 @@ ErrorCode game_stats(Turn *turn, Error *reterr)
     bool    found;
     AskWord reply = replied_to(turn);
 
-    if (turn->ask.count > 1) {
-        turn_say(turn, PHRASE_STATS_WHOM, NULL);
-        return OK;
-    }
+    if (turn->ask.count > 1)
+        return turn_say(turn, PHRASE_STATS_WHOM, NULL);
     if (turn->ask.count == 1)
         found = turn_player(turn, &turn->ask.words[0], &player);
     else if (reply.user)
         found = turn_player(turn, &reply, &player);
     else
         return game_me(turn, reterr);
-    if (found && !player.is_member) {
-        turn_say(turn, PHRASE_PLAYER_BOT, turn_player_name(turn, &player));
-        return OK;
-    }
+    if (found && !player.is_member)
+        return turn_say(turn, PHRASE_PLAYER_BOT, turn_player_name(turn, &player));
     return found ? stats_show(turn, &player, reterr) : OK;
 }
 
@@ -283,10 +271,8 @@ ErrorCode game_history(Turn *turn, Error *reterr)
     int     count = 0;
     Text    text;
 
-    if (turn->ask.count > 1) {
-        turn_say(turn, PHRASE_HISTORY_FORMAT, NULL);
-        return OK;
-    }
+    if (turn->ask.count > 1)
+        return turn_say(turn, PHRASE_HISTORY_FORMAT, NULL);
     turn_text(turn, &text);
     if (turn->ask.count == 1 || reply.user) {
         if (!turn_player(turn, turn->ask.count == 1 ? &turn->ask.words[0] : &reply, &player))
@@ -318,10 +304,8 @@ ErrorCode game_h2h(Turn *turn, Error *reterr)
         words[named++] = reply;
     else if (named == 1 || named == 2)
         memcpy(words, turn->ask.words, sizeof words);
-    if (named < 1 || named > 2 || (named == 1 && !turn->from_id)) {
-        turn_say(turn, PHRASE_H2H_FORMAT, NULL);
-        return OK;
-    }
+    if (named < 1 || named > 2 || (named == 1 && !turn->from_id))
+        return turn_say(turn, PHRASE_H2H_FORMAT, NULL);
     for (int i = 0; i < 2; i++) {
         if (named == 1 && i == 0)
             TRY(author(turn, &players[0], &found, reterr));
@@ -330,10 +314,8 @@ ErrorCode game_h2h(Turn *turn, Error *reterr)
         if (!found)
             return OK;
     }
-    if (players[0].player_id == players[1].player_id) {
-        turn_say(turn, PHRASE_PLAYERS_SAME, NULL);
-        return OK;
-    }
+    if (players[0].player_id == players[1].player_id)
+        return turn_say(turn, PHRASE_PLAYERS_SAME, NULL);
     TRY(turn_names(turn, (const int64_t[]){players[0].user_id, players[1].user_id}, 2, reterr));
     TRY(board_head_to_head(turn->tx, turn->group.id, players[0].player_id, players[1].player_id, &head, reterr));
     TRY(group_times(turn->tx, turn->group.id, &head.last_at, 1, reterr));
@@ -437,20 +419,15 @@ ErrorCode game_chart(Turn *turn, Error *reterr)
     if (!good)
         return OK;
     TRY(board_points(turn->tx, turn->group.id, ids, players, CHART_POINTS_MAX, &points, &count, reterr));
-    if (count == 0) {
-        turn_say(turn, PHRASE_CHART_EMPTY, NULL);
-        return OK;
-    }
+    if (count == 0)
+        return turn_say(turn, PHRASE_CHART_EMPTY, NULL);
     if (chart_check(&unable) != OK) {
         log_error(LOG_ERROR, "rating", "cannot draw a chart", &unable);
-        turn_say(turn, PHRASE_CHART_UNABLE, NULL);
-        return OK;
+        return turn_say(turn, PHRASE_CHART_UNABLE, NULL);
     }
     TRY(file_allow(turn, CHART_USER, GAME_CHARTS, &allowed, reterr));
-    if (!allowed) {
-        turn_say(turn, PHRASE_CHART_OFTEN, turn_number(turn, GAME_CHARTS));
-        return OK;
-    }
+    if (!allowed)
+        return turn_say(turn, PHRASE_CHART_OFTEN, turn_number(turn, GAME_CHARTS));
     TRY(times_local(turn, &points->at, sizeof *points, count, reterr));
     TRY(group_timezone(turn->tx, turn->group.id, &turn->timezone, reterr));
     turn_text(turn, &title);
@@ -478,10 +455,8 @@ ErrorCode game_export(Turn *turn, Error *reterr)
     bool       allowed;
 
     TRY(file_allow(turn, EXPORT_USER, 1, &allowed, reterr));
-    if (!allowed) {
-        turn_say(turn, PHRASE_EXPORT_OFTEN, NULL);
-        return OK;
-    }
+    if (!allowed)
+        return turn_say(turn, PHRASE_EXPORT_OFTEN, NULL);
     TRY(board_export_matches(turn->tx, turn->group.id, GAME_FILE_MAX, &matches, &matches_count, &more, reterr));
     TRY(board_export_ratings(turn->tx, turn->group.id, GAME_FILE_MAX, &ratings, &ratings_count, reterr));
     turn_text(turn, &caption);

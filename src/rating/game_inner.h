@@ -54,8 +54,8 @@ void turn_button(Turn *turn, GameReply *reply, PhraseId text, bool ends_row, con
 /* A phrase with a link to a topic: {0} and {1} are around its words, and empty where the topic has no address. Of a
  * press, without the link. */
 const char *turn_topic_text(const Turn *turn, PhraseId id, const char *topic);
-/* One phrase as an answer: a message, or for a button a short text. */
-void turn_say(Turn *turn, PhraseId id, const char *value);
+/* One phrase as an answer: a message, or for a button a short text. Returns OK, for commands that end with it. */
+ErrorCode turn_say(Turn *turn, PhraseId id, const char *value);
 /* An answer that replaces the message with the button, or a new one. */
 GameReply *turn_answer(Turn *turn, const char *html);
 

@@ -384,10 +384,8 @@ ErrorCode game_undo(Turn *turn, Error *reterr)
 
     if (turn->input->is_reply && reference && strncmp(reference, "match:", 6) == 0)
         match_id = match_number(reference + 6);
-    if (turn->ask.count > 0 || (turn->input->is_reply && !match_id)) {
-        turn_say(turn, PHRASE_UNDO_NO_REFERENCE, NULL);
-        return OK;
-    }
+    if (turn->ask.count > 0 || (turn->input->is_reply && !match_id))
+        return turn_say(turn, PHRASE_UNDO_NO_REFERENCE, NULL);
     return undo_try(turn, match_id, reterr);
 }
 

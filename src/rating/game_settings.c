@@ -137,10 +137,8 @@ ErrorCode game_settings(Turn *turn, Error *reterr)
         return OK;
     }
     setting = setting_find(ask->words[0].text, strlen(ask->words[0].text));
-    if (!setting) {
-        turn_say(turn, PHRASE_SETTINGS_UNKNOWN, turn_quoted(turn, ask->words[0].text));
-        return OK;
-    }
+    if (!setting)
+        return turn_say(turn, PHRASE_SETTINGS_UNKNOWN, turn_quoted(turn, ask->words[0].text));
     if (ask->count == 2)
         TRY(value_read(turn, setting, value_word(ask->words[1].text), &value, &good, reterr));
     turn_text(turn, &text);

@@ -182,13 +182,14 @@ const char *turn_topic_text(const Turn *turn, PhraseId id, const char *topic)
     return text_string(&text);
 }
 
-void turn_say(Turn *turn, PhraseId id, const char *value)
+ErrorCode turn_say(Turn *turn, PhraseId id, const char *value)
 {
     Text text;
 
     turn_text(turn, &text);
     PHRASE(&text, turn->language, id, value);
     turn_reply(turn, turn->input->kind == GAME_BUTTON ? GAME_TOAST : GAME_SAY, text_string(&text));
+    return OK;
 }
 
 GameReply *turn_answer(Turn *turn, const char *html)
