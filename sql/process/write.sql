@@ -22,17 +22,26 @@ create or replace function pawl.write_leases (
   language plpgsql
 as $$
 begin
-  select array_agg(case when h.attempt is not null then 'WRITTEN' else 'LOST' end order by h.ord), coalesce(max(h.attempt) > 1, false),
-         coalesce(bool_or(h.cancel), false)
-  into verdicts, was_tried, has_canceled
-  from (
-    select i.ord, coalesce(e.attempt, k.attempt) as attempt, coalesce(e.cancel, k.cancel) as cancel
-    from (select u.*, coalesce(u.wait, u.outcome) is not null as ends
-          from unnest(p_ids, p_tokens, p_waits, p_ends) with ordinality u (id, token, wait, outcome, ord) order by u.id) i
+  if p_waits is null and p_ends is null then -- most calls: a query that has less to start
+    select array_agg(case when l.attempt is not null then 'WRITTEN' else 'LOST' end order by i.ord), coalesce(max(l.attempt) > 1, false),
+           coalesce(bool_or(l.cancel), false)
+    into verdicts, was_tried, has_canceled
+    from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
     left join lateral (
-      select l.attempt, l.cancel from pawl.lease l where i.ends and l.id = i.id and l.token = i.token for update skip locked) e on true
-    left join lateral (
-      select l.attempt, l.cancel from pawl.lease l where not i.ends and l.id = i.id and l.token = i.token for key share skip locked) k on true) h;
+      select l.attempt, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for key share skip locked) l on true;
+  else
+    select array_agg(case when h.attempt is not null then 'WRITTEN' else 'LOST' end order by h.ord), coalesce(max(h.attempt) > 1, false),
+           coalesce(bool_or(h.cancel), false)
+    into verdicts, was_tried, has_canceled
+    from (
+      select i.ord, coalesce(e.attempt, k.attempt) as attempt, coalesce(e.cancel, k.cancel) as cancel
+      from (select u.*, coalesce(u.wait, u.outcome) is not null as ends
+            from unnest(p_ids, p_tokens, p_waits, p_ends) with ordinality u (id, token, wait, outcome, ord) order by u.id) i
+      left join lateral (
+        select l.attempt, l.cancel from pawl.lease l where i.ends and l.id = i.id and l.token = i.token for update skip locked) e on true
+      left join lateral (
+        select l.attempt, l.cancel from pawl.lease l where not i.ends and l.id = i.id and l.token = i.token for key share skip locked) k on true) h;
+  end if;
   if 'LOST' = any (verdicts) then -- in a new snapshot: the transaction that holds it may just have ended it
     verdicts := array(
       select case when u.verdict = 'LOST' and exists (select from pawl.lease l where l.id = u.id and l.token = u.token)
@@ -170,34 +179,47 @@ declare
   v_items bigint;
   v_inserted bigint;
 begin
-  with given as (
-    select u.id, u.result, u.error, u.patch, u.ord, r.*,
-           row_number() over (partition by u.id, r.step, r.item, r.undo, r.kind, r.aside, r.attempt order by u.ord) as nth
-    from unnest(p_ids, p_records, p_results, p_errors, p_patches, p_verdicts) with ordinality u (id, record, result, error, patch, verdict, ord)
+  if p_patches is null then -- most calls: a query that has less to start
+    insert into pawl.process_step (id, step, item, undo, kind, aside, attempt, verdict, retry_at, response, taken, call, call_kind, input_hash, result, error, started_at, ended_at)
+    select u.id, r.step, r.item, r.undo, r.kind, r.aside, r.attempt, coalesce(r.verdict, case when u.error is null then 'done' else 'failed' end), r.retry_at, r.response,
+           r.taken, r.call, r.call_kind, r.input_hash, u.result, u.error, coalesce(r.started_at, p_now), p_now
+    from unnest(p_ids, p_records, p_results, p_errors, p_verdicts) with ordinality u (id, record, result, error, verdict, ord)
     cross join lateral pawl.record_read(u.record) r
     where u.verdict = 'WRITTEN' and u.record is not null
-  ), item as (
-    select * from given g where g.nth = 1 -- of one record the first item counts, with its patch
-  ), recorded as (
-    insert into pawl.process_step (id, step, item, undo, kind, aside, attempt, verdict, retry_at, response, taken, call, call_kind, input_hash, result, error, started_at, ended_at)
-    select i.id, i.step, i.item, i.undo, i.kind, i.aside, i.attempt, coalesce(i.verdict, case when i.error is null then 'done' else 'failed' end), i.retry_at, i.response, i.taken,
-           i.call, i.call_kind, i.input_hash, i.result, i.error, coalesce(i.started_at, p_now), p_now
-    from item i
-    on conflict (id, step, item, undo, kind, aside, attempt) do nothing
-    returning id, step, item, undo, kind, aside, attempt
-  ), patched as (
-    update pawl.process p set state = p.state || i.patch, version = p.version + 1, step = l.step, item = l.item, undo = l.undo, waited_at = null
-    from (
-      select i.id, jsonb_object_agg(e.key, e.value order by i.ord) as patch, max(i.ord) as last
+    order by u.ord -- of one record the first item counts
+    on conflict (id, step, item, undo, kind, aside, attempt) do nothing;
+    get diagnostics v_inserted = row_count;
+    v_items := cardinality(p_ids);
+  else
+    with given as (
+      select u.id, u.result, u.error, u.patch, u.ord, r.*,
+             row_number() over (partition by u.id, r.step, r.item, r.undo, r.kind, r.aside, r.attempt order by u.ord) as nth
+      from unnest(p_ids, p_records, p_results, p_errors, p_patches, p_verdicts) with ordinality u (id, record, result, error, patch, verdict, ord)
+      cross join lateral pawl.record_read(u.record) r
+      where u.verdict = 'WRITTEN' and u.record is not null
+    ), item as (
+      select * from given g where g.nth = 1 -- of one record the first item counts, with its patch
+    ), recorded as (
+      insert into pawl.process_step (id, step, item, undo, kind, aside, attempt, verdict, retry_at, response, taken, call, call_kind, input_hash, result, error, started_at, ended_at)
+      select i.id, i.step, i.item, i.undo, i.kind, i.aside, i.attempt, coalesce(i.verdict, case when i.error is null then 'done' else 'failed' end), i.retry_at, i.response, i.taken,
+             i.call, i.call_kind, i.input_hash, i.result, i.error, coalesce(i.started_at, p_now), p_now
       from item i
-      join recorded r on r.id = i.id and r.step = i.step and r.item = i.item and r.undo = i.undo and r.kind = i.kind and r.aside = i.aside and r.attempt = i.attempt
-      cross join lateral jsonb_each(i.patch) e (key, value)
-      where i.patch is not null
-      group by i.id) i
-    join item l on l.ord = i.last
-    where p.id = i.id
-  )
-  select (select count(*) from given), (select count(*) from recorded) into v_items, v_inserted;
+      on conflict (id, step, item, undo, kind, aside, attempt) do nothing
+      returning id, step, item, undo, kind, aside, attempt
+    ), patched as (
+      update pawl.process p set state = p.state || i.patch, version = p.version + 1, step = l.step, item = l.item, undo = l.undo, waited_at = null
+      from (
+        select i.id, jsonb_object_agg(e.key, e.value order by i.ord) as patch, max(i.ord) as last
+        from item i
+        join recorded r on r.id = i.id and r.step = i.step and r.item = i.item and r.undo = i.undo and r.kind = i.kind and r.aside = i.aside and r.attempt = i.attempt
+        cross join lateral jsonb_each(i.patch) e (key, value)
+        where i.patch is not null
+        group by i.id) i
+      join item l on l.ord = i.last
+      where p.id = i.id
+    )
+    select (select count(*) from given), (select count(*) from recorded) into v_items, v_inserted;
+  end if;
   if p_was_tried then -- an activation that has a record makes progress, so workers that died of it before do not count any more
     update pawl.lease l set attempt = 1
     where l.id = any (array( -- without one that pawl.cancel has locked: it is not waited for
@@ -475,14 +497,16 @@ declare
   v_known bigint[]; -- items whose record was there before
 begin
   perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('tokens', p_tokens, v_count, 'QP001'),
-          pawl.array_check('records', p_records, v_count, 'QP001', true), pawl.array_check('results', p_results, v_count, 'QP001', true),
-          pawl.array_check('errors', p_errors, v_count, 'QP001', true), pawl.array_check('failed', p_failed, v_count, 'QP001', true),
-          pawl.array_check('patches', p_patches, v_count, 'QP001', true), pawl.array_check('versions', p_versions, v_count, 'QP001', true),
-          pawl.array_check('phases', p_phases, v_count, 'QP001', true), pawl.array_check('waits', p_waits, v_count, 'QP001', true),
-          pawl.array_check('at', p_at, v_count, 'QP001', true), pawl.array_check('for', p_for, v_count, 'QP001', true),
-          pawl.array_check('due_us', p_due_us, v_count, 'QP001', true), pawl.array_check('ends', p_ends, v_count, 'QP001', true),
-          pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
-          pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
+          pawl.array_check('records', p_records, v_count, 'QP001', true), pawl.array_check('results', p_results, v_count, 'QP001', true);
+  if num_nonnulls(p_errors, p_failed, p_patches, p_versions, p_phases, p_waits, p_at, p_for, p_due_us, p_ends, p_end_results, p_end_errors) > 0 then
+    perform pawl.array_check('errors', p_errors, v_count, 'QP001', true), pawl.array_check('failed', p_failed, v_count, 'QP001', true),
+            pawl.array_check('patches', p_patches, v_count, 'QP001', true), pawl.array_check('versions', p_versions, v_count, 'QP001', true),
+            pawl.array_check('phases', p_phases, v_count, 'QP001', true), pawl.array_check('waits', p_waits, v_count, 'QP001', true),
+            pawl.array_check('at', p_at, v_count, 'QP001', true), pawl.array_check('for', p_for, v_count, 'QP001', true),
+            pawl.array_check('due_us', p_due_us, v_count, 'QP001', true), pawl.array_check('ends', p_ends, v_count, 'QP001', true),
+            pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
+            pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
+  end if;
   perform pawl.json_check('results', p_results, 'QP001'), pawl.json_check('patches', p_patches, 'QP001');
   perform pawl.write_guard(p_records, p_errors, p_patches, p_phases, p_waits, p_at, p_for, p_due_us),
           pawl.lease_check(p_ids, p_tokens);
