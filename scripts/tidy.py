@@ -363,6 +363,7 @@ WAKES_LATER = {
     "bus/release": "a pod that cannot begin a command must not wake the next one that cannot",
     "bus/reply_retry": "a reply, after its first try has failed",
     "bus/send": "the sender knows its domains: waker_notify_sent()",
+    "process/claim": "as bus/claim",
     "process/move": "has the column `domains`",
     "process/orphans": "cancels what a step sent that is not wanted",
     "telegram/put": "the bot knows the domain: bot/update.c",

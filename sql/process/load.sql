@@ -67,11 +67,12 @@ $$;
 -- ended, or have completed and their reply has not come, "sent": sorted, the ids of those that have not ended; null: none}. A result that is
 -- too large to be read, which an earlier version has stored, is left out, so that the process can be compensated. p_bytes_max: no row follows one
 -- with which the sizes of those returned reach this sum, and that one is_last; 0: no limit. A state that is compressed counts as its text, because
--- nothing else says how large it is. In PL/pgSQL, because a function in SQL is planned at each call.
+-- nothing else says how large it is. In PL/pgSQL, because a function in SQL is planned at each call. Volatile, so that it sees the leases that
+-- pawl.claim has made in the same statement.
 create or replace function pawl.process_load (p_ids bigint[], p_tokens bigint[], p_bytes_max bigint)
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
                  secret uuid, steps jsonb, responses jsonb, is_last boolean, deadline_action text, reason text, life integer, input jsonb)
-  language plpgsql stable security definer set search_path = pawl, pg_temp
+  language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
 #variable_conflict use_column
@@ -79,11 +80,15 @@ declare
   v_bytes bigint;
   v_sum bigint := 0;
 begin
+  if p_ids = '{}' and p_tokens = '{}' then -- of a claim that has found nothing
+    return;
+  end if;
   perform pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QP001');
   for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, deadline_action, reason, life, input, v_bytes in
     select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses,
            case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end, p.reason, p.life, p.input,
            case when pg_column_compression(p.state) is null then pg_column_size(p.state) else octet_length(p.state::text) end
+             + case when pg_column_compression(p.input) is null then coalesce(pg_column_size(p.input), 0) else octet_length(p.input::text) end
              + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0)
     from unnest(p_ids, p_tokens) u (id, token)
     cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l

@@ -16,6 +16,27 @@ select ord, verdict, is_new, decision, operator, decided_at, domains,
        end as status
 from pawl.command_cancel($1, pawl.process_domains($1, $2), $3, $4) order by ord
 
+-- name: claim
+-- As claim of the bus, with what activations continue from: of those that have less than $12 bytes together; null
+-- columns for the others. $1 to $11: see there
+with c as materialized (
+  select c.*
+  from pawl.claim($1::integer, $2::integer, $3::integer, $4::bigint[], $5::text[], $6::text, $7::text[], $8::integer, $9::integer,
+                  p_unflushed => $10::boolean, p_read => $11::integer) with ordinality c
+)
+select c.id, c.token, c.command_id, c.type, c.payload, c.attempt::integer as attempt,
+       c.max_attempts::integer as max_attempts, c.priority::integer as priority, c.pos, c.progress, c.lost,
+       pawl.micros(pawl.now()) as now_us, coalesce(l.definition_id, 0) as definition_id, l.phase, l.state,
+       l.version, pawl.micros(l.deadline) as deadline_us, pawl.micros(l.retried_at) as retried_us, l.secret,
+       (l.responses ->> 'total')::bigint as response_total,
+       l.steps, l.responses -> 'items' as responses, nullif(l.responses -> 'open', 'null') as open,
+       nullif(l.responses -> 'sent', 'null') as sent, l.is_last, l.deadline_action, l.reason,
+       l.life, l.input
+from c
+left join pawl.process_load(array(select c.id from c), array(select c.token from c), $12::bigint) l
+  on l.id = c.id and not l.is_last
+order by c.ordinality
+
 -- name: compensate
 -- $1 process ids, $2 domains or null, $3 operator, $4 reason. wake: domains in which commands were queued, joined by
 -- commas; status: the present one of a process about which this call has not decided

@@ -84,6 +84,7 @@ void step_handler_init(StepHandler *handler, Pool *pool, bool waits, int clients
     memset(handler, 0, sizeof *handler);
     handler->base         = (Handler){.run = step_run, .prepare = step_prepare};
     handler->inner        = process_handler_new(pool, waits ? resume_body : steps_body, handler);
+    handler->base.source  = handler->inner->source;
     handler->clients      = clients ? memory_new((size_t)clients, sizeof *handler->clients) : NULL;
     handler->client_count = clients;
     mutex_init(&handler->mutex);

@@ -135,19 +135,35 @@ static DbArg claimer_read_max(const Claimer *claimer)
     return claimer->type_count ? db_i32(CLAIM_READ_MAX) : db_null();
 }
 
+static ClaimedCommand *commands_take(Arena *arena, char *rows, size_t size, int count)
+{
+    ClaimedCommand *list = arena_array(arena, ClaimedCommand, count);
+
+    for (int i = 0; i < count; i++, rows += size) {
+        memcpy(&list[i], rows, sizeof *list);
+        list[i].row = rows;
+    }
+    return list;
+}
+
 /* Not keyed: leases of a lost response belong to no worker until they expire. */
 static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFrom from, const ClaimTerms *terms,
-                            ClaimedCommand **ret_list, int *ret_count, Error *reterr)
+                            const ClaimSource *source, ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
-    TRY(db_call_many(claimer->pool, options, sql_bus_claim,
-                     DB_ARGS(db_i32(claimer->domain_id), db_i32(terms->limit), db_i32(terms->lease_ms),
-                             db_i64s(options->arena, claimer_positions(claimer, from), PRIORITY_COUNT),
-                             claimer_types(claimer, options->arena), db_text(claimer->worker),
-                             claimer->workers ? db_texts(options->arena, claimer->workers, terms->limit) : db_null(),
-                             db_i32(terms->limit - terms->ahead),
-                             terms->lost == CLAIM_LOST_ALONE ? db_null() : db_i32(terms->lost),
-                             db_bool(!terms->is_flushed), claimer_read_max(claimer)),
-                     &claimed_shape, ret_list, ret_count, reterr));
+    const DbShape *shape = source ? source->shape : &claimed_shape;
+    void          *rows;
+    DbArgs         args =
+        DB_ARGS(db_i32(claimer->domain_id), db_i32(terms->limit), db_i32(terms->lease_ms),
+                db_i64s(options->arena, claimer_positions(claimer, from), PRIORITY_COUNT),
+                claimer_types(claimer, options->arena), db_text(claimer->worker),
+                claimer->workers ? db_texts(options->arena, claimer->workers, terms->limit) : db_null(),
+                db_i32(terms->limit - terms->ahead), terms->lost == CLAIM_LOST_ALONE ? db_null() : db_i32(terms->lost),
+                db_bool(!terms->is_flushed), claimer_read_max(claimer), db_i64(source ? source->bytes_max : 0));
+
+    args.count -= !source; /* the last one is only a source's */
+    TRY(db_call_many(claimer->pool, options, source ? source->sql : sql_bus_claim, args, shape, &rows, ret_count,
+                     reterr));
+    *ret_list = source ? commands_take(options->arena, rows, shape->size, *ret_count) : rows;
     if (*ret_count == 1 && (*ret_list)->id == 0) {
         claim_cursor_stopped(&claimer->cursor, from, (*ret_list)->priority, (*ret_list)->pos);
         *ret_count = 0;
@@ -156,6 +172,22 @@ static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFro
     claim_cursor_took(&claimer->cursor, *ret_list, *ret_count);
     metric_add(&bus_metrics.claimed, *ret_count);
     return OK;
+}
+
+/* Does the server refuse the statement? A source may be the cause: something that it reads, a function, a right. */
+static bool failure_is_of_source(ErrorCode code, const Error *error)
+{
+    return error->sqlstate[0] && error_verdict(code) == VERDICT_FINAL;
+}
+
+static ErrorCode claim_try(Claimer *claimer, const TxOptions *options, ClaimFrom from, const ClaimTerms *terms,
+                           ClaimedCommand **ret_list, int *ret_count, Error *reterr)
+{
+    ErrorCode code = claim_once(claimer, options, from, terms, terms->source, ret_list, ret_count, reterr);
+
+    if (code == OK || !terms->source || !failure_is_of_source(code, reterr))
+        return code;
+    return claim_once(claimer, options, from, terms, /* source= */ NULL, ret_list, ret_count, reterr);
 }
 
 /* May one row be the cause? Its payload is damaged (class XX), or too large to be written out (54, 53200). */
@@ -172,7 +204,7 @@ static ErrorCode claim_from(Claimer *claimer, const TxOptions *options, ClaimFro
     TxOptions isolating = *options;
     int64_t   moved     = 0;
     Error     error     = {0};
-    ErrorCode code      = claim_once(claimer, options, from, terms, ret_list, ret_count, &error);
+    ErrorCode code      = claim_try(claimer, options, from, terms, ret_list, ret_count, &error);
 
     if (code == OK || !failure_is_of_a_row(&error)) {
         if (code != OK && reterr)
@@ -184,7 +216,7 @@ static ErrorCode claim_from(Claimer *claimer, const TxOptions *options, ClaimFro
     TRY(db_call(claimer->pool, &isolating, sql_bus_claim_isolate,
                 DB_ARGS(db_i32(claimer->domain_id), db_i32(terms->limit), claimer_types(claimer, options->arena)),
                 &db_i64_shape, &moved, reterr));
-    return claim_once(claimer, options, from, terms, ret_list, ret_count, reterr);
+    return claim_once(claimer, options, from, terms, /* source= */ NULL, ret_list, ret_count, reterr);
 }
 
 static ErrorCode claimer_prove(Claimer *claimer, const TxOptions *options, Error *reterr)

@@ -61,7 +61,18 @@
     X(T, JSONB, payload, progress)             \
     X(T, I32, attempt, max_attempts, priority) \
     X(T, BOOL, lost)
-DB_ROW(ClaimedCommand, CLAIMED_COLUMNS);
+typedef struct {
+    CLAIMED_COLUMNS(DB_FIELDS, ClaimedCommand)
+    void *row; /* of the ClaimSource; NULL: it was claimed without one */
+} ClaimedCommand;
+
+/* A statement that claims as sql_bus_claim does, and reads in the same round trip what the commands are run with: it has one more parameter and more
+ * columns. Where it fails because of what it reads, a claim reads nothing else. */
+typedef struct {
+    const char    *sql;
+    const DbShape *shape;     /* of a struct that begins with a ClaimedCommand */
+    int64_t        bytes_max; /* the parameter: how much it reads */
+} ClaimSource;
 
 /* No other lost command is beside it in its worker: if that is lost, it was the cause. */
 static inline bool claimed_is_alone(const ClaimedCommand *command)
@@ -88,6 +99,7 @@ typedef struct {
     int  ahead;      /* so many of the limit could not be begun at once */
     int  lost;       /* how many lost commands the worker has; CLAIM_LOST_ALONE: one that is alone */
     bool is_flushed; /* wait for the flush: a handler that knows of the attempts before relies on their number */
+    const ClaimSource *source; /* NULL: it reads nothing else */
 } ClaimTerms;
 /* Up to limit commands, leased for lease_ms. None is fine; also fewer, although there are more, when the next one may not be claimed ahead (ADR 42).
  * ERR_INVALID: a domain that cannot exist. After ERR_UNKNOWN they

@@ -411,7 +411,8 @@ static ClaimTerms claim_terms(Worker *worker, int space)
                         .lease_ms   = worker->options.lease_ms,
                         .ahead      = space - begin,
                         .lost       = worker->alone > 0 ? CLAIM_LOST_ALONE : worker->lost,
-                        .is_flushed = worker->options.is_flushed};
+                        .is_flushed = worker->options.is_flushed,
+                        .source     = worker->options.handler->source};
 }
 
 /* Commands that are not claimed ahead usually come together: claim as many as can begin until there are none. */

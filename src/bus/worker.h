@@ -91,6 +91,7 @@ struct Handler {
     /* The job's lease is lost or canceled, or time is up: end it. Called once, from another thread while run() runs; must
      * not wait. NULL: run() polls job_is_stopped(). */
     void (*stop)(Handler *handler, Job *job);
+    const ClaimSource *source; /* what claims for it; NULL: a claim reads no more than commands */
     /* Called once per claim, before its commands are run, on the thread that claims: read what they need in one round trip. ret_list has a
      * slot for each command, NULL at first; what is put there lives in the arena of the claim. Returns for how many commands something was read.
      * NULL: nothing to prepare. */

@@ -44,32 +44,53 @@ static int id_compare(const void *key, const void *item)
 /* In the place of a process that was claimed with others that are large: it is released, and claimed again when they need no memory any more. */
 static LoadedProcess left_out;
 
-/* If the database does not answer, each process is loaded when it is run. */
-static int process_prepare(Handler *base, const ClaimedCommand *list, int count, Arena *arena, void **ret_list)
+static LoadedProcess *claimed_get(const ClaimedCommand *command)
 {
-    ProcessHandler *handler = (ProcessHandler *)base;
-    int64_t        *ids = arena_array(arena, int64_t, count), *tokens = arena_array(arena, int64_t, count);
-    LoadedProcess  *loaded;
-    int             loaded_count;
-    bool            is_cut;
-    Error           error = {0};
+    ClaimedProcess *claimed = command->row;
 
-    for (int i = 0; i < count; i++) {
-        ids[i]    = list[i].id;
-        tokens[i] = list[i].token;
-    }
-    if (FAULT("process.claim.after"))
-        return count;
-    if (process_load(handler->pool, deadline_in_ms(CALL_MS), arena, ids, tokens, count, PREPARE_BYTES_MAX, &loaded,
-                     &loaded_count, &error) != OK)
-        return count;
+    return claimed && claimed->loaded.state ? &claimed->loaded : NULL;
+}
+
+/* Those that the claim has not read. If the database does not answer, each is loaded when it is run. Returns how many were read. */
+static int others_prepare(ProcessHandler *handler, const ClaimedCommand *list, int count, Arena *arena, void **ret_list)
+{
+    int64_t       *ids = arena_array(arena, int64_t, count), *tokens = arena_array(arena, int64_t, count);
+    LoadedProcess *loaded;
+    int            loaded_count = 0, other_count = 0;
+    bool           is_cut;
+    Error          error = {0};
+
+    for (int i = 0; i < count; i++)
+        if (!ret_list[i]) {
+            ids[other_count]      = list[i].id;
+            tokens[other_count++] = list[i].token;
+        }
+    if (other_count == 0)
+        return 0;
+    if (process_load(handler->pool, deadline_in_ms(CALL_MS), arena, ids, tokens, other_count, PREPARE_BYTES_MAX,
+                     &loaded, &loaded_count, &error) != OK)
+        return other_count;
     is_cut = loaded_count > 0 && loaded[loaded_count - 1].is_last;
     for (int i = 0; i < count; i++) {
-        ret_list[i] = bsearch(&list[i].id, loaded, (size_t)loaded_count, sizeof *loaded, id_compare);
+        if (!ret_list[i])
+            ret_list[i] = bsearch(&list[i].id, loaded, (size_t)loaded_count, sizeof *loaded, id_compare);
         if (!ret_list[i] && is_cut)
             ret_list[i] = &left_out;
     }
     return loaded_count;
+}
+
+static int process_prepare(Handler *base, const ClaimedCommand *list, int count, Arena *arena, void **ret_list)
+{
+    int read_count = 0;
+
+    if (FAULT("process.claim.after"))
+        return count;
+    for (int i = 0; i < count; i++) {
+        ret_list[i] = claimed_get(&list[i]);
+        read_count += ret_list[i] != NULL;
+    }
+    return read_count + others_prepare((ProcessHandler *)base, list, count, arena, ret_list);
 }
 
 static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, Arena *arena,
@@ -235,7 +256,8 @@ Handler *process_handler_new(Pool *pool, ProcessBody *body, void *context)
 {
     ProcessHandler *handler = memory_new(1, sizeof *handler);
 
-    handler->base    = (Handler){.run = process_run, .stop = process_stop, .prepare = process_prepare};
+    handler->base =
+        (Handler){.run = process_run, .stop = process_stop, .source = &process_claims, .prepare = process_prepare};
     handler->pool    = pool;
     handler->writer  = process_writer_new(pool);
     handler->body    = body;

@@ -1,8 +1,8 @@
 /*
  * handler.h - runs activations of processes as commands of the bus.
  *
- * A body is the program of a process: it replays what is recorded, does what is next and says how the activation ends. The handler loads
- * processes (once per claim), calls the body, suspends or ends the process, and calls the body again when a response came meanwhile.
+ * A body is the program of a process: it replays what is recorded, does what is next and says how the activation ends. The claim reads small
+ * processes, and the handler loads the others (once per claim). It calls the body, suspends or ends the process, and calls the body again when a response came meanwhile.
  *
  *     body says      the handler
  *     BODY_WAITS     suspends it with the waits that were collected

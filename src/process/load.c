@@ -14,6 +14,21 @@
 
 DB_SHAPE(loaded, LoadedProcess, LOADED_COLUMNS);
 
+/* Of all that a claim reads together, as the server stores it: what does not fit is loaded by process_load(). A claim that the program cannot read would
+ * cost each of its processes an attempt. So many bytes have at most 340 numbers, which with their 147,456 digits and the payloads of a claim are less than
+ * RECEIVED_BYTES_MAX. */
+#define CLAIMED_BYTES_MAX 4096
+
+#define COMMAND_COLUMN(Type, type, name) {#name, DB_##type, offsetof(ClaimedProcess, command.name)},
+#define COMMAND_COLUMNS(...)             DB_EACH(COMMAND_COLUMN, __VA_ARGS__)
+#define PROCESS_COLUMN(Type, type, name) {#name, DB_##type, offsetof(ClaimedProcess, loaded.name)},
+#define PROCESS_COLUMNS(...)             DB_EACH(PROCESS_COLUMN, __VA_ARGS__)
+
+static const DbColumn claimed_columns[] = {CLAIMED_COLUMNS(COMMAND_COLUMNS, ClaimedProcess)
+                                               LOADED_COLUMNS(PROCESS_COLUMNS, ClaimedProcess)};
+static const DbShape  claimed_shape     = {"process", claimed_columns, COUNT(claimed_columns), sizeof(ClaimedProcess)};
+const ClaimSource     process_claims    = {sql_process_claim, &claimed_shape, CLAIMED_BYTES_MAX};
+
 ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, const int64_t *tokens,
                        int count, int64_t bytes_max, LoadedProcess **ret_list, int *ret_count, Error *reterr)
 {

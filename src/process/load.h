@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "bus/claim.h"
 #include "pg/pool.h"
 #include "pg/query.h"
 #include "process/record.h"
@@ -53,6 +54,13 @@ typedef struct {
     X(T, JSONB, state, steps, responses, open, sent, input) \
     X(T, BOOL, is_last)
 DB_ROW(LoadedProcess, LOADED_COLUMNS);
+
+/* A process that was claimed. loaded: what was read with it; without a state: nothing. */
+typedef struct {
+    ClaimedCommand command;
+    LoadedProcess  loaded;
+} ClaimedProcess;
+extern const ClaimSource process_claims;
 
 /* A row for each process whose lease has this token, in the order of ids. bytes_max: no more rows follow one that reaches this sum, which has is_last; 0: no
  * limit. */

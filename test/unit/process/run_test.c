@@ -7,11 +7,31 @@
 
 #include "base/fault.h"
 #include "base/sync.h"
+#include "pg/tx.h"
 #include "process/handler.h"
+#include "sql.h"
 #include "test/unit/bus/fixture.h"
 #include "test/unit/pg/await.h"
 
 #define STEPS 3
+
+/* ---- round trips; the linker puts this before db_call_many() ---- */
+
+static atomic_int loads, writes;
+
+ErrorCode __real_db_call_many(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape,
+                              void *ret_rows, int *ret_count, Error *reterr);
+ErrorCode __wrap_db_call_many(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape,
+                              void *ret_rows, int *ret_count, Error *reterr);
+ErrorCode __wrap_db_call_many(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape,
+                              void *ret_rows, int *ret_count, Error *reterr)
+{
+    atomic_fetch_add(&loads, strcmp(sql, sql_process_load) == 0);
+    atomic_fetch_add(&writes, strcmp(sql, sql_process_write) == 0);
+    return __real_db_call_many(pool, options, sql, args, shape, ret_rows, ret_count, reterr);
+}
+
+/* ---- programs ---- */
 
 /* A process of three steps that counts how often each was run; the second one waits for "go" first, if `waits` is set. */
 typedef struct {
@@ -110,6 +130,65 @@ TEST(process_of_three_steps_is_recorded_and_ends)
     for (int i = 0; i < STEPS; i++)
         assert_int_equal(atomic_load(&program.run[i]), 100);
     assert_int_equal(bus_count(bus, "lease"), 0);
+}
+
+/* One round trip for each record, one for the end, and none besides: the claim has read it. */
+TEST(process_is_loaded_by_its_claim)
+{
+    scoped(bus_free) Bus *bus     = bus_new(8);
+    Program               program = {.waits = true};
+    Running               running;
+
+    atomic_store(&loads, 0);
+    atomic_store(&writes, 0);
+    start(bus, 1);
+    running_start(&running, bus, &program);
+    await(bus_count(bus, "delayed where due > now() + interval '1 day'") == 1);
+    assert_int_equal(atomic_load(&writes), 2); /* the first step, and the suspension */
+    database_exec(bus->db, "select pawl.signal(c.command_id, 'go') from pawl.command c");
+    await(bus_count(bus, "outcome where status = 'COMPLETED'") == 1);
+    running_stop(&running);
+    assert_int_equal(atomic_load(&writes), 5);
+    assert_int_equal(atomic_load(&loads), 0);
+    for (int i = 0; i < STEPS; i++)
+        assert_int_equal(atomic_load(&program.run[i]), 1);
+}
+
+/* A claim reads what is small. The others are loaded together, after it. */
+TEST(process_that_is_large_is_loaded_after_its_claim)
+{
+    scoped(bus_free) Bus *bus     = bus_new(8);
+    Program               program = {0};
+    Running               running;
+
+    atomic_store(&loads, 0);
+    start(bus, 2);
+    database_exec(bus->db, "update pawl.process set state = jsonb_build_object('text', repeat('x', 100000)) "
+                           "where id = (select max(id) from pawl.process)");
+    running_start(&running, bus, &program);
+    await(bus_count(bus, "outcome where status = 'COMPLETED'") == 2);
+    running_stop(&running);
+    assert_int_equal(atomic_load(&loads), 1);
+    for (int i = 0; i < STEPS; i++)
+        assert_int_equal(atomic_load(&program.run[i]), 2);
+}
+
+/* What a claim cannot read does not stop it: each process is loaded by itself, and says what is wrong. */
+TEST(process_that_cannot_be_loaded_does_not_stop_claims)
+{
+    scoped(bus_free) Bus *bus     = bus_new(8);
+    Program               program = {0};
+    Running               running;
+
+    start(bus, 1);
+    database_exec(bus->db, "alter function pawl.process_load(bigint[], bigint[], bigint) rename to process_loaded");
+    running_start(&running, bus, &program);
+    await(bus_count(bus, "tsq where error like '%pawl.process_load%'") == 1);
+    database_exec(bus->db, "alter function pawl.process_loaded(bigint[], bigint[], bigint) rename to process_load");
+    start(bus, 1);
+    await(bus_count(bus, "outcome where status = 'COMPLETED'") == 1);
+    running_stop(&running);
+    assert_int_equal(bus_count(bus, "lost_attempt"), 0);
 }
 
 TEST(process_that_waits_is_resumed_once_by_its_response)
