@@ -370,10 +370,9 @@ begin
 end
 $$;
 
--- End processes. Verdict MET for one whose compensation was asked for before, by an operator or by its deadline: it goes on with that. Code decides by itself, but not after
--- its deadline: see pawl.write_late.
-create or replace function pawl.write_ends (
-  p_ids bigint[], p_tokens bigint[], p_ends text[], p_failed text[], p_results jsonb[], p_errors text[], p_verdicts text[])
+-- The verdicts of ends, as the process is now. MET for one whose compensation was asked for before, by an operator or by its deadline: it goes on with that. Code
+-- decides by itself, but not after its deadline: see pawl.write_late.
+create or replace function pawl.write_ends_decide (p_ids bigint[], p_ends text[], p_verdicts text[])
   returns text[]
   language plpgsql
 as $$
@@ -391,7 +390,26 @@ begin
       from unnest(p_verdicts) with ordinality u (verdict, ord) order by u.ord);
   end if;
   perform pawl.write_ends_check(p_ids, p_ends, v_verdicts);
-  v_verdicts := pawl.write_late(p_ids, p_ends, v_verdicts);
+  return pawl.write_late(p_ids, p_ends, v_verdicts);
+end
+$$;
+
+-- End processes.
+create or replace function pawl.write_ends (
+  p_ids bigint[], p_tokens bigint[], p_ends text[], p_failed text[], p_results jsonb[], p_errors text[], p_verdicts text[])
+  returns text[]
+  language plpgsql
+as $$
+declare
+  v_verdicts text[] := p_verdicts;
+begin
+  if exists ( -- few: one query for most calls, in place of one for each reason
+       select from unnest(p_ids, p_verdicts) u (id, verdict)
+       cross join lateral (select p.phase, p.deadline from pawl.process p where p.id = u.id limit 1) p
+       where u.verdict = 'WRITTEN'
+         and (p.phase <> 'forward' or p.deadline is not null or exists (select from pawl.process_cancellations(u.id)))) then
+    v_verdicts := pawl.write_ends_decide(p_ids, p_ends, v_verdicts);
+  end if;
   if p_failed is not null then
     update pawl.process p set failed = u.failed
     from unnest(p_ids, p_ends, p_failed, v_verdicts) u (id, outcome, failed, verdict)
