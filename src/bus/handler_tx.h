@@ -31,7 +31,7 @@ typedef ErrorCode TxSharedBody(Tx *tx, Job *const *jobs, SettleItem *const *item
                                Error *reterr);
 
 #define SHARED_US           10000 /* what the calls of a shared transaction should take together */
-#define SHARED_LIMIT_MS     100   /* what they may: then each command is run alone */
+#define SHARED_LIMIT_MS     100L  /* what they may: then each command is run alone */
 #define SHARED_PAUSE_MS     100   /* after one that was undone commands are run alone for this time, which doubles */
 #define SHARED_PAUSE_MS_MAX 10000
 
