@@ -135,23 +135,35 @@ left join lateral (
 
 -- name: migration_stranger
 -- A function or operator in a schema of pawl's that is not pawl's: of an extension, which any role that may create in
--- the database can put into any schema if it is a trusted one, or of an owner who may not act as the schema's. Columns:
--- name, statement (that removes it) text; no row: none.
-select case when e.oid is null then pg_describe_object(o.classid, o.oid, 0)
-            else format('%s of extension "%s"', pg_describe_object(o.classid, o.oid, 0), e.extname) end as name,
-       case when e.oid is null then format('drop %s %s', i.type, i.identity)
-            else format('alter extension %I set schema public', e.extname) end as statement
+-- the database can put into any schema if it is a trusted one, or of an owner who may not act as the schema's. Likewise
+-- an extension of such a role in pg_catalog, which pawl's functions look through as well. Columns: sentence, statement
+-- (that removes it) text; no row: none.
+select f.sentence, f.statement
 from (
-  select 'pg_proc'::regclass, p.oid, p.pronamespace, p.proowner from pg_proc p
+  select case when e.oid is null then pg_describe_object(o.classid, o.oid, 0)
+              else format('%s of extension "%s"', pg_describe_object(o.classid, o.oid, 0), e.extname) end
+           || ' is in a schema of pawl''s, and is not pawl''s' as sentence,
+         case when e.oid is null then format('drop %s %s', i.type, i.identity)
+              else format('alter extension %I set schema public', e.extname) end as statement, e.extname, i.identity
+  from (
+    select 'pg_proc'::regclass, p.oid, p.pronamespace, p.proowner from pg_proc p
+    union all
+    select 'pg_operator'::regclass, p.oid, p.oprnamespace, p.oprowner from pg_operator p
+  ) o (classid, oid, namespace, owner)
+  join pg_namespace n on n.oid = o.namespace and n.nspname in ('pawl', 'wallet', 'rating', 'pgmq')
+  left join pg_depend d on d.classid = o.classid and d.objid = o.oid and d.deptype = 'e'
+  left join pg_extension e on e.oid = d.refobjid
+  cross join lateral pg_identify_object(o.classid, o.oid, 0) i
+  where case when e.oid is null then not pg_has_role(o.owner, n.nspowner, 'member') else e.extname <> 'pgmq' end
   union all
-  select 'pg_operator'::regclass, p.oid, p.oprnamespace, p.oprowner from pg_operator p
-) o (classid, oid, namespace, owner)
-join pg_namespace n on n.oid = o.namespace and n.nspname in ('pawl', 'wallet', 'rating', 'pgmq')
-left join pg_depend d on d.classid = o.classid and d.objid = o.oid and d.deptype = 'e'
-left join pg_extension e on e.oid = d.refobjid
-cross join lateral pg_identify_object(o.classid, o.oid, 0) i
-where case when e.oid is null then not pg_has_role(o.owner, n.nspowner, 'member') else e.extname <> 'pgmq' end
-order by e.extname, i.identity
+  select format('extension "%s" is in schema pg_catalog, where all sessions look for functions and operators',
+                e.extname),
+         format('alter extension %I set schema public', e.extname), e.extname, ''
+  from pg_extension e
+  where e.extnamespace = 'pg_catalog'::regnamespace and e.extrelocatable
+    and not (select r.rolsuper from pg_roles r where r.oid = e.extowner)
+) f
+order by f.extname, f.identity
 limit 1
 
 -- name: migration_version

@@ -114,7 +114,7 @@ ErrorCode check_schema(Doctor *doctor, Error *reterr)
                      reterr));
     if (count)
         return doctor_found(doctor, CHECK_WARN, arena_print(doctor->arena, "run as its owner: %s", found->statement),
-                            "%s is in a schema of pawl's, and is not pawl's", found->name);
+                            "%s", found->sentence);
     return doctor_ok(doctor, "version %d", schema_embedded.migration_count);
 }
 

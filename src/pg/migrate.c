@@ -175,9 +175,7 @@ static ErrorCode strangers_check(Tx *tx, Error *reterr)
     int              count;
 
     TRY(db_many(tx, sql_pg_migration_stranger, DB_NONE, &stranger_shape, &found, &count, reterr));
-    return count == 0 ? OK
-                      : fail(reterr, ERR_REFUSED, "%s is in a schema of pawl's, and is not pawl's: run %s", found->name,
-                             found->statement);
+    return count == 0 ? OK : fail(reterr, ERR_REFUSED, "%s: run %s", found->sentence, found->statement);
 }
 
 static ErrorCode site_prepare(Tx *tx, const Site *site, Error *reterr)

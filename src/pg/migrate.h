@@ -60,7 +60,7 @@ typedef struct {
 } MigrationStatus;
 
 /* See sql_pg_migration_stranger: nothing is created beside it. */
-#define MIGRATE_STRANGER_COLUMNS(X, T) X(T, TEXT, name, statement)
+#define MIGRATE_STRANGER_COLUMNS(X, T) X(T, TEXT, sentence, statement)
 DB_ROW(MigrateStranger, MIGRATE_STRANGER_COLUMNS);
 
 must_check ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *ret_applied, Error *reterr);

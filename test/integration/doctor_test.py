@@ -223,6 +223,24 @@ def functions_of_others_in_a_schema_of_pawl_are_named_and_the_advice_works():
             db.rows(f"drop owned by {stranger}; drop role {stranger}")
 
 
+@test
+def an_extension_of_an_application_among_the_operators_of_all_is_named_and_the_advice_works():
+    """A login that may create in the database may put a trusted one into pg_catalog, where each session finds its operators: those of intarray refuse NULL."""
+    with Database() as db, Pawl(db) as pawl:
+        assert examine(pawl)[1]["schema"]["state"] == "ok", "plpgsql belongs there"
+        if not db.rows("select from pg_available_extensions where name = 'intarray'"):
+            return
+        stranger = f"stranger_of_{db.name}"
+        db.rows(f"create role {stranger}; grant create on database {db.name} to {stranger}; set role {stranger}; create extension intarray schema pg_catalog")
+        try:
+            row = examine(pawl)[1]["schema"]
+            assert row["state"] == "warn" and 'extension "intarray" is in schema pg_catalog' in row["found"], row
+            db.rows(row["advice"].split(": ", 1)[1])
+            assert examine(pawl)[1]["schema"]["state"] == "ok"
+        finally:
+            db.rows(f"drop owned by {stranger}; drop role {stranger}")
+
+
 class WideCluster(Cluster):
     """One that allows what holds vacuum back without a session."""
 
