@@ -159,19 +159,25 @@ static const ListColumn list_columns[] = {
 static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(Process), "no processes",
                                      process_row_write};
 
+ErrorCode process_filter_read(const Call *call, ProcessFilter *ret_filter, Error *reterr)
+{
+    *ret_filter = (ProcessFilter){.domain = call_flag(call, "--domain"),
+                                  .type   = call_flag(call, "--type"),
+                                  .status = call_flag(call, "--status"),
+                                  .step   = call_flag(call, "--step"),
+                                  .text   = call_flag(call, "--text")};
+    TRY(call_duration(call, "--older", 0, &ret_filter->older_ms, reterr));
+    return process_status_check(ret_filter->status, reterr) == OK ? OK : ERR_USAGE;
+}
+
 ErrorCode command_process_list(Call *call, Error *reterr)
 {
-    ProcessFilter filter = {.domain = call_flag(call, "--domain"),
-                            .type   = call_flag(call, "--type"),
-                            .status = call_flag(call, "--status"),
-                            .step   = call_flag(call, "--step"),
-                            .text   = call_flag(call, "--text")};
+    ProcessFilter filter;
     int           left;
     List          list;
 
     TRY(call_limit(call, PROCESS_LIST_MAX, &left, reterr));
-    TRY(call_duration(call, "--older", 0, &filter.older_ms, reterr));
-    TRY(process_status_check(filter.status, reterr) == OK ? OK : ERR_USAGE);
+    TRY(process_filter_read(call, &filter, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     domain_note(call, PROCESS_DOMAIN_PREFIX, filter.domain);
     list_begin(&list, &list_shape, call->arena, call->json);

@@ -32,14 +32,10 @@ static ErrorCode bulk_filter(Call *call, const char *status, ProcessFilter *ret_
 
     if (given && status && strcmp(given, status) != 0)
         return fail(reterr, ERR_USAGE, "--status must be %s here, got \"%.40s\"", status, given);
-    *ret_filter = (ProcessFilter){.domain = call_flag(call, "--domain"),
-                                  .type   = call_flag(call, "--type"),
-                                  .status = given ? given : status,
-                                  .step   = call_flag(call, "--step"),
-                                  .text   = call_flag(call, "--text"),
-                                  .limit  = CHUNK};
-    TRY(call_duration(call, "--older", 0, &ret_filter->older_ms, reterr));
-    return process_status_check(ret_filter->status, reterr) == OK ? OK : ERR_USAGE;
+    TRY(process_filter_read(call, ret_filter, reterr));
+    ret_filter->status = given ? given : status;
+    ret_filter->limit  = CHUNK;
+    return OK;
 }
 
 static void locked_add(LockedList *list, CommandNames names, int index)

@@ -26,6 +26,8 @@ typedef struct {
 /* status: the only one that the decision is about; NULL: any that has not ended. ERR_CONFLICT: some were refused. ERR_BUSY: some are locked. */
 must_check ErrorCode process_bulk_run(Call *call, const char *status, ProcessBulk *bulk, Error *reterr);
 
+/* Those that flags name; no limit. */
+must_check ErrorCode process_filter_read(const Call *call, ProcessFilter *ret_filter, Error *reterr);
 /* One: ID and --domain. */
 must_check ErrorCode process_name_read(const Call *call, ProcessName *ret_name, Error *reterr);
 

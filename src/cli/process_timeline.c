@@ -10,148 +10,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/reader.h"
 #include "cli/print.h"
+#include "cli/shown.h"
 #include "cli/timeline.h"
 
 #define EVENT_INDENT    28 /* behind the time */
 #define ASIDE_NAMES_MAX 10
 
-typedef struct {
-    const char *name, *verdict, *response, *result, *error, *started_at, *ended_at;
-    int64_t     attempt, aside, took_ms;
-} StepLine;
+#define STEP_FIELDS(X, R, T)                                         \
+    X(T, TEXT, name, verdict, response, error, started_at, ended_at) \
+    X(T, JSON, result)                                               \
+    X(T, I64, attempt, aside, took_ms)
+SHOWN(step, StepLine, STEP_FIELDS);
 
-static const Field step_fields[] = {
-    {"name",       FIELD_TEXT, offsetof(StepLine, name)      },
-    {"attempt",    FIELD_I64,  offsetof(StepLine, attempt)   },
-    {"aside",      FIELD_I64,  offsetof(StepLine, aside)     },
-    {"verdict",    FIELD_TEXT, offsetof(StepLine, verdict)   },
-    {"response",   FIELD_TEXT, offsetof(StepLine, response)  },
-    {"result",     FIELD_JSON, offsetof(StepLine, result)    },
-    {"error",      FIELD_TEXT, offsetof(StepLine, error)     },
-    {"started_at", FIELD_TEXT, offsetof(StepLine, started_at)},
-    {"ended_at",   FIELD_TEXT, offsetof(StepLine, ended_at)  },
-    {"took_ms",    FIELD_I64,  offsetof(StepLine, took_ms)   },
-};
-static const FieldTable step_table = {"step", step_fields, COUNT(step_fields), sizeof(StepLine)};
+#define RESPONSE_FIELDS(X, R, T)                      \
+    X(T, TEXT, kind, name, key, at, actor, met, step) \
+    X(T, JSON, payload)
+SHOWN(response, ResponseLine, RESPONSE_FIELDS);
 
-typedef struct {
-    const char *kind, *name, *key, *payload, *at, *actor, *met, *step;
-} ResponseLine;
+SHOWN(event, EventLine, EVENT_FIELDS);
 
-static const Field response_fields[] = {
-    {"kind",    FIELD_TEXT, offsetof(ResponseLine, kind)   },
-    {"name",    FIELD_TEXT, offsetof(ResponseLine, name)   },
-    {"key",     FIELD_TEXT, offsetof(ResponseLine, key)    },
-    {"payload", FIELD_JSON, offsetof(ResponseLine, payload)},
-    {"at",      FIELD_TEXT, offsetof(ResponseLine, at)     },
-    {"actor",   FIELD_TEXT, offsetof(ResponseLine, actor)  },
-    {"met",     FIELD_TEXT, offsetof(ResponseLine, met)    },
-    {"step",    FIELD_TEXT, offsetof(ResponseLine, step)   },
-};
-static const FieldTable response_table = {"response", response_fields, COUNT(response_fields), sizeof(ResponseLine)};
-
-typedef struct {
-    const char *event, *at, *actor, *details;
-    int64_t     attempt;
-} EventLine;
-
-static const Field event_fields[] = {
-    {"event",   FIELD_TEXT, offsetof(EventLine, event)  },
-    {"at",      FIELD_TEXT, offsetof(EventLine, at)     },
-    {"attempt", FIELD_I64,  offsetof(EventLine, attempt)},
-    {"actor",   FIELD_TEXT, offsetof(EventLine, actor)  },
-    {"details", FIELD_JSON, offsetof(EventLine, details)},
-};
-static const FieldTable event_table = {"event", event_fields, COUNT(event_fields), sizeof(EventLine)};
-
-typedef struct {
-    const char *id, *kind, *domain, *type, *status, *step;
-} SentLine;
-
-static const Field sent_fields[] = {
-    {"id",     FIELD_TEXT, offsetof(SentLine, id)    },
-    {"kind",   FIELD_TEXT, offsetof(SentLine, kind)  },
-    {"domain", FIELD_TEXT, offsetof(SentLine, domain)},
-    {"type",   FIELD_TEXT, offsetof(SentLine, type)  },
-    {"status", FIELD_TEXT, offsetof(SentLine, status)},
-    {"step",   FIELD_TEXT, offsetof(SentLine, step)  },
-};
-static const FieldTable sent_table = {"sent", sent_fields, COUNT(sent_fields), sizeof(SentLine)};
+#define SENT_FIELDS(X, R, T) X(T, TEXT, id, kind, domain, type, status, step)
+SHOWN(sent, SentLine, SENT_FIELDS);
 
 /* What a retry from a step has set aside. */
-typedef struct {
-    const char *name, *kind, *error, *ended_at;
-    int64_t     attempt;
-} AsideLine;
+#define RECORD_FIELDS(X, R, T)              \
+    X(T, TEXT, name, kind, error, ended_at) \
+    X(T, I64, attempt)
+SHOWN(record, AsideLine, RECORD_FIELDS);
 
-static const Field aside_line_fields[] = {
-    {"name",     FIELD_TEXT, offsetof(AsideLine, name)    },
-    {"kind",     FIELD_TEXT, offsetof(AsideLine, kind)    },
-    {"attempt",  FIELD_I64,  offsetof(AsideLine, attempt) },
-    {"error",    FIELD_TEXT, offsetof(AsideLine, error)   },
-    {"ended_at", FIELD_TEXT, offsetof(AsideLine, ended_at)},
-};
-static const FieldTable aside_line_table = {"record", aside_line_fields, COUNT(aside_line_fields), sizeof(AsideLine)};
+#define DETAILS_FIELDS(X, R, T) \
+    X(T, TEXT, from, key)       \
+    R(T, deleted, record)
+SHOWN(details, Aside, DETAILS_FIELDS);
 
-typedef struct {
-    const char *from, *key;
-    ReaderArray deleted;
-} Aside;
-
-static const Field aside_fields[] = {
-    {"from", FIELD_TEXT, offsetof(Aside, from)},
-    {"key", FIELD_TEXT, offsetof(Aside, key)},
-    {"deleted", FIELD_ROWS, offsetof(Aside, deleted), .rows = &aside_line_table},
-};
-static const FieldTable aside_table = {"details", aside_fields, COUNT(aside_fields), sizeof(Aside)};
-
-typedef struct {
-    const char *process_id, *domain, *type, *status, *state, *step, *created_at, *ended_at, *result, *error, *deadline,
-        *on_deadline;
-    const char *waits_for, *condition, *continues_at, *worker, *lease_until, *worker_note, *progress;
-    int64_t     version, state_version, life;
-    ReaderArray sent, steps, responses, audit;
-} ProcessDetail;
-
-#define TEXT_AT(name)                                    \
-    {                                                    \
-        #name, FIELD_TEXT, offsetof(ProcessDetail, name) \
-    }
-#define JSON_AT(name)                                    \
-    {                                                    \
-        #name, FIELD_JSON, offsetof(ProcessDetail, name) \
-    }
-static const Field detail_fields[] = {
-    TEXT_AT(process_id),
-    TEXT_AT(domain),
-    TEXT_AT(type),
-    {"version", FIELD_I64, offsetof(ProcessDetail, version)},
-    {"life", FIELD_I64, offsetof(ProcessDetail, life)},
-    TEXT_AT(status),
-    JSON_AT(state),
-    {"state_version", FIELD_I64, offsetof(ProcessDetail, state_version)},
-    TEXT_AT(step),
-    TEXT_AT(created_at),
-    TEXT_AT(ended_at),
-    JSON_AT(result),
-    TEXT_AT(error),
-    TEXT_AT(deadline),
-    TEXT_AT(on_deadline),
-    JSON_AT(waits_for),
-    TEXT_AT(condition),
-    TEXT_AT(continues_at),
-    TEXT_AT(worker),
-    TEXT_AT(lease_until),
-    TEXT_AT(worker_note),
-    JSON_AT(progress),
-    {"sent", FIELD_ROWS, offsetof(ProcessDetail, sent), .rows = &sent_table},
-    {"steps", FIELD_ROWS, offsetof(ProcessDetail, steps), .rows = &step_table},
-    {"responses", FIELD_ROWS, offsetof(ProcessDetail, responses), .rows = &response_table},
-    {"audit", FIELD_ROWS, offsetof(ProcessDetail, audit), .rows = &event_table},
-};
-static const FieldTable detail_table = {"process", detail_fields, COUNT(detail_fields), sizeof(ProcessDetail)};
+#define PROCESS_FIELDS(X, R, T)                                                                            \
+    X(T, TEXT, process_id, domain, type, status, step, created_at, ended_at, error, deadline, on_deadline) \
+    X(T, TEXT, condition, continues_at, worker, lease_until, worker_note)                                  \
+    X(T, JSON, state, result, waits_for, progress)                                                         \
+    X(T, I64, version, life, state_version)                                                                \
+    R(T, sent, sent) R(T, steps, step) R(T, responses, response) R(T, audit, event)
+SHOWN(process, ProcessDetail, PROCESS_FIELDS);
 
 /* ---- lines of the timeline ---- */
 
@@ -226,7 +125,7 @@ static void aside_print(Timeline *timeline, const EventLine *event)
     const AsideLine *records;
     int              named = 0;
 
-    if (reader_object(event->details, strlen(event->details), &aside_table, timeline->arena, &aside, NULL) != OK) {
+    if (reader_object(event->details, strlen(event->details), &details_table, timeline->arena, &aside, NULL) != OK) {
         text_append(text, event->details);
         return;
     }
@@ -394,7 +293,7 @@ ErrorCode process_timeline_print(const char *json, Arena *arena, Error *reterr)
     Timeline         timeline = {.arena = arena, .text = &text};
     ProcessDetail    detail;
 
-    TRY(reader_object(json, strlen(json), &detail_table, arena, &detail, reterr));
+    TRY(reader_object(json, strlen(json), &process_table, arena, &detail, reterr));
     text_init(&text, NULL, TEXT_MAX_BODY);
     TRY(head_print(&detail, arena, reterr));
     printf("\n");

@@ -5,64 +5,28 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/reader.h"
 #include "cli/print.h"
+#include "cli/shown.h"
 #include "cli/timeline.h"
 #include "wallet/kind.h"
 #include "wallet/wallet.h"
 
-typedef struct {
-    const char *owner, *asset;
-    int64_t     amount, balance, held, version;
-} Leg;
+#define LEG_FIELDS(X, R, T)  \
+    X(T, TEXT, owner, asset) \
+    X(T, I64, amount, balance, held, version)
+SHOWN(leg, Leg, LEG_FIELDS);
 
-static const Field leg_fields[] = {
-    {"owner",   FIELD_TEXT, offsetof(Leg, owner)  },
-    {"asset",   FIELD_TEXT, offsetof(Leg, asset)  },
-    {"amount",  FIELD_I64,  offsetof(Leg, amount) },
-    {"balance", FIELD_I64,  offsetof(Leg, balance)},
-    {"held",    FIELD_I64,  offsetof(Leg, held)   },
-    {"version", FIELD_I64,  offsetof(Leg, version)},
-};
-static const FieldTable leg_table = {"leg", leg_fields, COUNT(leg_fields), sizeof(Leg)};
+#define HOLD_FIELDS(X, R, T)       \
+    X(T, TEXT, status, expires_at) \
+    X(T, I64, amount, captured)
+SHOWN(hold, Hold, HOLD_FIELDS);
 
-typedef struct {
-    const char *status, *expires_at;
-    int64_t     amount, captured;
-} Hold;
-
-static const Field hold_fields[] = {
-    {"status",     FIELD_TEXT, offsetof(Hold, status)    },
-    {"expires_at", FIELD_TEXT, offsetof(Hold, expires_at)},
-    {"amount",     FIELD_I64,  offsetof(Hold, amount)    },
-    {"captured",   FIELD_I64,  offsetof(Hold, captured)  },
-};
-static const FieldTable hold_table = {"hold", hold_fields, COUNT(hold_fields), sizeof(Hold)};
-
-typedef struct {
-    const char *txn_id, *kind, *asset, *owner, *other, *ref, *metadata, *status, *refusal, *reason, *at, *hold;
-    int64_t     amount, refunded;
-    ReaderArray entries;
-} Receipt;
-
-static const Field receipt_fields[] = {
-    {"txn_id", FIELD_TEXT, offsetof(Receipt, txn_id)},
-    {"kind", FIELD_TEXT, offsetof(Receipt, kind)},
-    {"asset", FIELD_TEXT, offsetof(Receipt, asset)},
-    {"owner", FIELD_TEXT, offsetof(Receipt, owner)},
-    {"other", FIELD_TEXT, offsetof(Receipt, other)},
-    {"ref", FIELD_TEXT, offsetof(Receipt, ref)},
-    {"metadata", FIELD_JSON, offsetof(Receipt, metadata)},
-    {"status", FIELD_TEXT, offsetof(Receipt, status)},
-    {"refusal", FIELD_TEXT, offsetof(Receipt, refusal)},
-    {"reason", FIELD_TEXT, offsetof(Receipt, reason)},
-    {"at", FIELD_TEXT, offsetof(Receipt, at)},
-    {"hold", FIELD_JSON, offsetof(Receipt, hold)},
-    {"amount", FIELD_I64, offsetof(Receipt, amount)},
-    {"refunded", FIELD_I64, offsetof(Receipt, refunded)},
-    {"entries", FIELD_ROWS, offsetof(Receipt, entries), .rows = &leg_table},
-};
-static const FieldTable receipt_table = {"transaction", receipt_fields, COUNT(receipt_fields), sizeof(Receipt)};
+#define TRANSACTION_FIELDS(X, R, T)                                                 \
+    X(T, TEXT, txn_id, kind, asset, owner, other, ref, status, refusal, reason, at) \
+    X(T, JSON, metadata, hold)                                                      \
+    X(T, I64, amount, refunded)                                                     \
+    R(T, entries, leg)
+SHOWN(transaction, Receipt, TRANSACTION_FIELDS);
 
 static void line(const char *name, const char *value)
 {
@@ -124,7 +88,7 @@ ErrorCode receipt_print(const char *json, Arena *arena, Error *reterr)
 {
     Receipt receipt;
 
-    TRY(reader_object(json, strlen(json), &receipt_table, arena, &receipt, reterr));
+    TRY(reader_object(json, strlen(json), &transaction_table, arena, &receipt, reterr));
     printf("%-10s %s, %s\n", receipt.kind, receipt.status, time_short(arena, receipt.at));
     line("reason", receipt.reason);
     line("txn_id", receipt.txn_id);

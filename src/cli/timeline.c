@@ -6,67 +6,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/reader.h"
 #include "cli/print.h"
+#include "cli/shown.h"
 
 #define EVENT_INDENT 28 /* behind the time */
 
-typedef struct {
-    const char *event, *at, *actor, *details;
-    int64_t     attempt;
-} Event;
+SHOWN(event, Event, EVENT_FIELDS);
 
-static const Field event_fields[] = {
-    {"event",   FIELD_TEXT, offsetof(Event, event)  },
-    {"at",      FIELD_TEXT, offsetof(Event, at)     },
-    {"attempt", FIELD_I64,  offsetof(Event, attempt)},
-    {"actor",   FIELD_TEXT, offsetof(Event, actor)  },
-    {"details", FIELD_JSON, offsetof(Event, details)},
-};
-static const FieldTable event_table = {"event", event_fields, COUNT(event_fields), sizeof(Event)};
-
-typedef struct {
-    const char *command_id, *domain, *type, *status, *payload, *result, *error, *reply_to, *reply_process_id,
-        *reply_step, *correlation_id, *batch_id, *order_key, *waits_for;
-    const char *created_at, *due_at, *lease_until, *ended_at, *progress;
-    int64_t     attempts, max_attempts, priority;
-    ReaderArray audit;
-} CommandDetail;
-
-#define TEXT_AT(name)                                    \
-    {                                                    \
-        #name, FIELD_TEXT, offsetof(CommandDetail, name) \
-    }
-#define JSON_AT(name)                                    \
-    {                                                    \
-        #name, FIELD_JSON, offsetof(CommandDetail, name) \
-    }
-static const Field detail_fields[] = {
-    TEXT_AT(command_id),
-    TEXT_AT(domain),
-    TEXT_AT(type),
-    TEXT_AT(status),
-    {"attempts", FIELD_I64, offsetof(CommandDetail, attempts)},
-    {"max_attempts", FIELD_I64, offsetof(CommandDetail, max_attempts)},
-    {"priority", FIELD_I64, offsetof(CommandDetail, priority)},
-    JSON_AT(payload),
-    JSON_AT(result),
-    TEXT_AT(error),
-    TEXT_AT(reply_to),
-    TEXT_AT(reply_process_id),
-    TEXT_AT(reply_step),
-    TEXT_AT(correlation_id),
-    TEXT_AT(batch_id),
-    TEXT_AT(order_key),
-    TEXT_AT(waits_for),
-    TEXT_AT(created_at),
-    TEXT_AT(due_at),
-    TEXT_AT(lease_until),
-    TEXT_AT(ended_at),
-    JSON_AT(progress),
-    {"audit", FIELD_ROWS, offsetof(CommandDetail, audit), .rows = &event_table},
-};
-static const FieldTable detail_table = {"command", detail_fields, COUNT(detail_fields), sizeof(CommandDetail)};
+#define COMMAND_FIELDS(X, R, T)                                                                           \
+    X(T, TEXT, command_id, domain, type, status, error, reply_to, reply_process_id, reply_step)           \
+    X(T, TEXT, correlation_id, batch_id, order_key, waits_for, created_at, due_at, lease_until, ended_at) \
+    X(T, JSON, payload, result, progress)                                                                 \
+    X(T, I64, attempts, max_attempts, priority)                                                           \
+    R(T, audit, event)
+SHOWN(command, CommandDetail, COMMAND_FIELDS);
 
 static void event_line(const Event *event, Arena *arena)
 {
@@ -132,7 +85,7 @@ ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
     CommandDetail detail;
     const Event  *events;
 
-    TRY(reader_object(json, strlen(json), &detail_table, arena, &detail, reterr));
+    TRY(reader_object(json, strlen(json), &command_table, arena, &detail, reterr));
     print_line("command", detail.command_id);
     print_line("what", arena_print(arena, "%s / %s", detail.domain, detail.type));
     print_line("status", arena_print(arena, "%s, attempt %" PRId64 " of %" PRId64 ", priority %" PRId64, detail.status,
