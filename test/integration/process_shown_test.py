@@ -2,18 +2,12 @@
 """process_shown - what people see of processes: waits in the audit, the step that a process is in, one line per decision, and the width of a terminal. The
 pods run with default settings.
 """
-import fcntl
 import json
-import os
-import pty
-import struct
-import subprocess
-import termios
-import threading
 import uuid
 
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_cli import cli, define, run, show, start, wait_status
+from servers import on_terminal
 
 
 def events(shown, *names):
@@ -22,29 +16,6 @@ def events(shown, *names):
 
 def timeline(pawl, process):
     return pawl.run("process", "show", process).stdout.split("\n\n")[1].splitlines()
-
-
-def on_terminal(pawl, columns, *arguments):
-    """What a command prints to a terminal of this width."""
-    outer, inner = pty.openpty()
-    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    printed = bytearray()
-
-    def read():
-        try:
-            while chunk := os.read(outer, 65536):
-                printed.extend(chunk)
-        except OSError:  # the other end is closed
-            pass
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    done = subprocess.run(pawl._command(arguments), env=pawl.env, stdin=subprocess.DEVNULL, stdout=inner, stderr=subprocess.PIPE, check=False)
-    os.close(inner)
-    reader.join()
-    os.close(outer)
-    assert done.returncode == 0, done
-    return printed.decode().replace("\r\n", "\n").splitlines()
 
 
 # --- waits ---
@@ -147,15 +118,15 @@ def on_a_terminal_lists_are_cut_to_its_width_and_details_are_wrapped():
         piped = pawl.run("process", "list").stdout.splitlines()
         assert max(map(len, piped)) > 200, piped
         for columns in (40, 80, 120):
-            rows = on_terminal(pawl, columns, "process", "list")
+            rows = on_terminal(pawl, "process", "list", columns=columns).splitlines()
             assert len(rows) == 3 and len(piped) == 2 and max(map(len, rows)) <= columns, rows
             # A column that does not fit is left out, not cut.
             assert "…" not in rows[0] + rows[1] and piped[1].startswith(rows[1] + "  ") and piped[0].startswith(rows[0] + " "), rows
             # The error does not fit into the row: it stands below.
             assert rows[2].startswith("    step a: the mailbox") and rows[2].endswith("…") and len(rows[2]) == columns, rows
-        assert on_terminal(pawl, 400, "process", "list") == piped
+        assert on_terminal(pawl, "process", "list", columns=400).splitlines() == piped
         piped = pawl.run("process", "show", process).stdout.splitlines()
-        shown = on_terminal(pawl, 80, "process", "show", process)
+        shown = on_terminal(pawl, "process", "show", process, columns=80).splitlines()
         assert max(map(len, shown)) <= 80, shown
         state = next(i for i, line in enumerate(shown) if line.startswith("state "))
         assert shown[state + 1].startswith(" " * 13 + '"') and "häuser" in shown[state + 1], shown
@@ -164,7 +135,7 @@ def on_a_terminal_lists_are_cut_to_its_width_and_details_are_wrapped():
         # Nothing is lost by it.
         assert "".join(" ".join(shown).split()) == "".join(" ".join(piped).split())
         assert not [line for line in piped if line.endswith(" ")], piped
-        assert on_terminal(pawl, 80, "process", "show", process, "--json") == pawl.run("process", "show", process, "--json").stdout.splitlines()
+        assert on_terminal(pawl, "process", "show", process, "--json", columns=80).splitlines() == pawl.run("process", "show", process, "--json").stdout.splitlines()
 
 
 @test
@@ -174,7 +145,7 @@ def on_a_terminal_a_word_that_fits_into_the_next_line_is_not_broken():
         ids = [str(uuid.uuid4()) for _ in range(8)]
         process, _ = run(pawl, {"type": "ids", "steps": [{"name": "a", "exec": "true"}]}, "COMPLETED", state={"ids": ids, "long": "x" * 300})
         for columns in range(53, 100, 3):
-            shown = on_terminal(pawl, columns, "process", "show", process)
+            shown = on_terminal(pawl, "process", "show", process, columns=columns).splitlines()
             assert max(map(len, shown)) <= columns, shown
             assert all(any(one in line for line in shown) for one in ids), shown
 
@@ -183,7 +154,7 @@ def on_a_terminal_a_word_that_fits_into_the_next_line_is_not_broken():
 def on_a_terminal_help_is_wrapped_to_its_width():
     with Pawl() as pawl:
         for topic in ("errors", "metrics", "routes"):
-            piped, rows = pawl.run("help", topic).stdout.splitlines(), on_terminal(pawl, 80, "help", topic)
+            piped, rows = pawl.run("help", topic).stdout.splitlines(), on_terminal(pawl, "help", topic, columns=80).splitlines()
             assert max(map(len, rows)) <= 80 < max(map(len, piped)), rows
             assert "".join(" ".join(rows[1:]).split()) == "".join(" ".join(piped[1:]).split()), rows
 
@@ -193,7 +164,7 @@ def on_a_terminal_entries_of_a_wallet_keep_to_its_width():
     with Database() as db, Pawl(db) as pawl:
         assert pawl.run("wallet", "create", "ann").code == 0 and pawl.run("wallet", "topup", "ann", "5").code == 0
         for command in ("entries", "statement"):
-            piped, rows = pawl.run("wallet", command, "ann").stdout, on_terminal(pawl, 80, "wallet", command, "ann")
+            piped, rows = pawl.run("wallet", command, "ann").stdout, on_terminal(pawl, "wallet", command, "ann", columns=80).splitlines()
             assert max(map(len, rows)) <= 80 < max(map(len, piped.splitlines())), (rows, piped)
             assert piped.split()[-1] in "\n".join(rows).split(), (rows, piped)
 

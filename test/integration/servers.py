@@ -4,12 +4,15 @@ import fcntl
 import http.server
 import json
 import os
+import pty
 import pwd
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
+import termios
 import threading
 
 from pawl_test import TIMEOUT_S, Pawl, psql, setting
@@ -43,6 +46,30 @@ class Session:
                 return rows
             rows.append(line.rstrip("\n"))
         raise AssertionError(f"{sql}: " + " / ".join(rows))
+
+
+def on_terminal(pawl, *arguments, columns=None):
+    """What a command prints to a terminal, of this width."""
+    outer, inner = pty.openpty()
+    if columns:
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    printed = bytearray()
+
+    def read():
+        try:
+            while chunk := os.read(outer, 65536):
+                printed.extend(chunk)
+        except OSError:  # the other end is closed
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    done = subprocess.run(pawl._command(arguments), env=pawl.env, stdin=subprocess.DEVNULL, stdout=inner, stderr=subprocess.PIPE, check=False)
+    os.close(inner)
+    reader.join()
+    os.close(outer)
+    assert done.returncode == 0, done
+    return printed.decode().replace("\r\n", "\n")
 
 
 def in_threads(count, function):

@@ -3,13 +3,10 @@
 round are printed as text, in all tables and views; JSON stays JSON, and files stay as they are.
 """
 import json
-import os
-import pty
-import subprocess
-import threading
 
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_cli import define
+from servers import on_terminal
 
 # Clears the screen; CSI as one character; BEL; the rest of the line from right to left; returns to the first column; DEL.
 EVIL = "a\x1b[2Jb\x9b31mc\x07d\u202ee\u2066f\rg\x7fh"
@@ -19,27 +16,6 @@ SHOWN = "a\\x1b[2Jb\\x9b31mc\\x07d\\u202ee\\u2066f\\x0dg\\x7fh"
 def obeyed(text):
     return sorted({c for c in text if c not in "\n\t" and (ord(c) < 0x20 or 0x7f <= ord(c) < 0xa0 or c in "\u061c\u200e\u200f" or 0x2028 <= ord(c) <= 0x202e
                                                           or 0x2066 <= ord(c) <= 0x2069)})
-
-
-def on_terminal(pawl, *arguments):
-    outer, inner = pty.openpty()
-    printed = bytearray()
-
-    def read():
-        try:
-            while chunk := os.read(outer, 65536):
-                printed.extend(chunk)
-        except OSError:  # the other end is closed
-            pass
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    done = subprocess.run(pawl._command(arguments), env=pawl.env, stdin=subprocess.DEVNULL, stdout=inner, stderr=subprocess.PIPE, check=False)
-    os.close(inner)
-    reader.join()
-    os.close(outer)
-    assert done.returncode == 0, done
-    return printed.decode().replace("\r\n", "\n")
 
 
 def literal(text):
