@@ -1,6 +1,7 @@
 -- order.sql - order keys: commands of one domain with the same key run one at a time, in the order of sending.
 --
--- A sender only inserts (pawl.ready names the key) and reads nothing about the key, so it waits for no other transaction. A claim that finds
+-- A sender only inserts (pawl.ready names the key) and reads nothing about the key, so it waits for no other transaction. A send that starts its
+-- command takes the free key as a claim would (send_start.sql). A claim that finds
 -- such a row admits it: if the key is free, its first command gets it; all others are moved to pawl.parked. From then on the command that has
 -- the key is an ordinary one: it is leased, retried, delayed, rescued and released without reading the key. Its end passes the key on
 -- to the first parked command, in the same transaction.
@@ -19,8 +20,8 @@
 -- lock, 100 ms for each of three keys and 1 ms for each further one; what it cannot lock it leaves to pawl.order_resume, which
 -- pawl.requeue_due calls. Two transactions never end the same command, so they never wait for each other's keys.
 -- Lock order: rows of commands by id, keys by (domain, key), the first parked row of each (skipped when locked).
--- A claim waits in one case only: another claim that has not committed has given the same key to a command that was sent at the same
--- time as ours. Then it waits for 10 ms.
+-- A claim, or a send that starts its command, waits in one case only: another one that has not committed has given the same key to a command that
+-- was sent at the same time as ours. Then it waits for 10 ms.
 -- Errors: none of its own.
 
 -- Lock keys one by one, each for a bounded time. p_is_free: they are free, and are given to these commands; else these commands have them.

@@ -314,11 +314,14 @@ select pawl.retry_policy_set($1::text, $2::text, $3::bigint[], $4::text)
 -- $5 delays in ms, $6 priorities, $7 max attempts, $8 reply queues, $9 correlation ids, $10 batch, $11 actor, $12 true:
 -- return BUSY instead of waiting for a concurrent send, $13 order keys; arrays from $5 on may be null; $14 true: the
 -- ids were made for this call; if all commands are new, one row with the ord 0 says so; $15 texts for the module that
--- reserves the domain, may be null; $16 true: the id is that of a key, may be null
-select s.ord, s.is_new, s.status, s.refusal
+-- reserves the domain, may be null; $16 true: the id is that of a key, may be null; $17 tokens of items that may start, or
+-- null: none may; for $18 worker, $19 lease in ms, $20 types that it handles, or null, $21 positions behind which its
+-- claims begin
+select s.ord, s.is_new, s.status, s.refusal, s.number, s.payload
 from pawl.send_items($12::boolean, $1::text, $2::text[], $3::jsonb[], $4::uuid[], $5::bigint[],
                      $6::integer[]::smallint[], $7::integer[]::smallint[], $8::text[], $9::text[], $10::uuid,
-                     $11::text, $13::text[], $14::boolean, $15::text[], $16::text[]::boolean[]) s
+                     $11::text, $13::text[], $14::boolean, $15::text[], $16::text[]::boolean[], $17::text[]::bigint[], $18::text,
+                     $19::integer, $20::text[], $21::bigint[]) s
 
 -- name: settle
 -- How leased commands ended; a row for each, in order. wake: domains in which commands were queued by it, joined by

@@ -182,11 +182,15 @@ $$;
 -- p_fresh: the caller made the ids for this call. If all commands are new, as they are unless it is tried again, one row with the ord 0
 -- says so. p_attached: texts for the module that reserves the domain, which checks, stores and compares them (app/attached.sql); null: none.
 -- p_keyed: the id is that of a key, which counts in all domains (send_key.sql).
+-- p_tokens and the arguments behind it: a worker of the caller offers free handlers (send_start.sql). number: of a command that has the lease with its
+-- token, by this call or by an earlier try of it; payload: of that command.
 create or replace function pawl.send_items (
   p_nowait boolean, p_domain text, p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[],
   p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text,
-  p_order_keys text[] default null, p_fresh boolean default false, p_attached text[] default null, p_keyed boolean[] default null)
-  returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
+  p_order_keys text[] default null, p_fresh boolean default false, p_attached text[] default null, p_keyed boolean[] default null,
+  p_tokens bigint[] default null, p_worker text default null, p_lease_ms integer default null, p_worker_types text[] default null,
+  p_after bigint[] default null)
+  returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text, number bigint, payload jsonb)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = ordered_cached
 as $$
@@ -203,6 +207,7 @@ declare
   v_is_held boolean := false; -- the batch, by another transaction
   v_busy uuid[];
   v_made bigint[];
+  v_tokens bigint[]; -- of those that may start
   v_creator text := case when p_reply_to is not null then pawl.reply_queue_creator(p_actor) end; -- of reply queues
 begin
   v_count := pawl.send_check(p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to,
@@ -231,16 +236,21 @@ begin
     v_busy := nullif(coalesce(v_busy, '{}') || pawl.send_keys(p_nowait, p_domain, v_ids, p_keyed), '{}');
   end if;
 
+  if p_tokens is not null then
+    v_tokens := pawl.send_offer(v_domain, v_count, p_priorities, p_tokens, p_worker, p_lease_ms, p_worker_types, p_after);
+  end if;
+
   perform pawl.command_allocation_lock();
   v_now := pawl.now(); -- under the lock: see pawl.requeue_due
   if v_is_held then
     v_made := '{}';
   elsif v_is_made_here or not (p_nowait or v_is_fresh) then
     v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                            p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, v_is_made_here);
+                            p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, v_is_made_here, v_tokens, p_worker, p_lease_ms);
   else
     v_made := pawl.send_put_tried(p_nowait, v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms,
-                                  p_priorities, p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, v_is_fresh);
+                                  p_priorities, p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, v_is_fresh,
+                                  v_tokens, p_worker, p_lease_ms);
   end if;
   if p_command_ids is not null then
     v_made := pawl.send_unless_kept(v_domain, v_made);
@@ -250,21 +260,29 @@ begin
     perform pawl.attached_write(v_made, v_ids, p_attached);
   end if;
 
-  if cardinality(v_made) = v_count and v_is_fresh then
-    return query select 0, null::uuid, true, 'PENDING', null::text;
+  if cardinality(v_made) = v_count and v_is_fresh and p_tokens is null then
+    return query select 0, null::uuid, true, 'PENDING', null::text, null::bigint, null::jsonb;
+  elsif cardinality(v_made) = v_count and p_tokens is null then
+    return query select n::integer, v_ids[n], true, 'PENDING', null::text, null::bigint, null::jsonb from generate_series(1, v_count) n order by n;
   elsif cardinality(v_made) = v_count then
-    return query select n::integer, v_ids[n], true, 'PENDING', null::text from generate_series(1, v_count) n order by n;
+    return query
+      select u.n::integer, u.id, true, 'PENDING', null::text, t.number, t.payload
+      from unnest(v_ids, p_tokens) with ordinality u (id, token, n)
+      left join lateral pawl.send_started(v_domain, u.id, u.token) t on true
+      order by u.n;
   else -- a new snapshot, in which the first senders have committed
     perform pawl.replay_barrier();
     return query -- both lists are in the order of the items
       select r.ord, r.command_id, r.is_new, case when e.domain is null then r.status else 'UNKNOWN' end,
              case when e.domain is not null then pawl.sent_otherwise('domain', regexp_replace(p_domain, '^process:', ''), regexp_replace(e.domain, '^process:', ''))
-                  when r.refusal is null then pawl.attached_difference(p_domain, v_domain, r.command_id, r.attached) else r.refusal end
+                  when r.refusal is null then pawl.attached_difference(p_domain, v_domain, r.command_id, r.attached) else r.refusal end,
+             t.number, t.payload
       from rows from (
         pawl.send_repeated(v_domain, v_batch, v_is_held, v_ids, p_types, p_payloads, p_priorities, p_max_attempts,
                            p_reply_to, p_correlation_ids, p_order_keys, v_made),
-        unnest(p_attached), unnest(p_keyed)) r (ord, command_id, is_new, status, refusal, attached, keyed)
-      left join lateral (select pawl.key_elsewhere(p_domain, r.command_id) as domain where r.keyed and r.status = 'BUSY') e on true;
+        unnest(p_attached), unnest(p_keyed), unnest(p_tokens)) r (ord, command_id, is_new, status, refusal, attached, keyed, token)
+      left join lateral (select pawl.key_elsewhere(p_domain, r.command_id) as domain where r.keyed and r.status = 'BUSY') e on true
+      left join lateral pawl.send_started(v_domain, r.command_id, r.token) t on true;
   end if;
 end
 $$;

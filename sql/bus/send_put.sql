@@ -3,13 +3,14 @@
 -- holds it. Ids that no other transaction has are inserted unsorted. The queue has the order of the call in any case: its numbers are allocated first.
 -- Errors: 23505 an id that should be new is not.
 
--- The rows of commands that are new, of items without delays and order keys. Returns their numbers. Two inserts from the arguments take less
+-- The rows of commands that are new, of items without delays. Returns their numbers. Two inserts from the arguments take less
 -- time than the statement of pawl.send_put, which carries the rows of one insert to the next. Arrays are read by unnest in a select list,
 -- all of them in step, and null ones as nulls: in FROM their rows would be copied first, and subscripts take longer.
--- p_fresh: no other command has these ids, or there is an error (23505).
+-- p_fresh: no other command has these ids, or there is an error (23505). p_tokens, p_worker, p_lease_ms: as pawl.send_start takes them.
 create or replace function pawl.send_put_ready (
   p_domain_id integer, p_batch bigint, p_now timestamptz, p_actor text, p_ids uuid[], p_types text[], p_payloads jsonb[],
-  p_bytes integer[], p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_fresh boolean)
+  p_bytes integer[], p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_order_keys text[],
+  p_fresh boolean, p_tokens bigint[], p_worker text, p_lease_ms integer)
   returns bigint[]
   language plpgsql
 as $$
@@ -17,50 +18,60 @@ declare
   v_count integer := cardinality(p_ids);
   v_new bigint;
   v_numbers bigint[] := array(select nextval('pawl.command_seq') from (select generate_series(1, v_count)) n);
+  v_started bigint[];
+  v_queued bigint[];
 begin
   if p_fresh then -- the same, without looking each id up first
     insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to, correlation_id,
-                              batch_id, created_at, sender)
+                              batch_id, created_at, sender, order_key)
     select i.id, p_domain_id, i.command_id, i.type, coalesce(i.payload, 'null'), i.bytes, coalesce(i.priority, 4),
-           coalesce(i.max_attempts, 3), i.reply_to, i.correlation_id, p_batch, p_now, p_actor
+           coalesce(i.max_attempts, 3), i.reply_to, i.correlation_id, p_batch, p_now, p_actor, i.order_key
     from (select unnest(v_numbers) as id, unnest(p_ids) as command_id, unnest(p_types) as type, unnest(p_payloads) as payload,
                  unnest(p_bytes) as bytes, unnest(p_priorities) as priority, unnest(p_max_attempts) as max_attempts,
-                 unnest(p_reply_to) as reply_to, unnest(p_correlation_ids) as correlation_id) i;
+                 unnest(p_reply_to) as reply_to, unnest(p_correlation_ids) as correlation_id, unnest(p_order_keys) as order_key) i;
   else
     insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to, correlation_id,
-                              batch_id, created_at, sender)
+                              batch_id, created_at, sender, order_key)
     select i.id, p_domain_id, i.command_id, i.type, coalesce(i.payload, 'null'), i.bytes, coalesce(i.priority, 4),
-           coalesce(i.max_attempts, 3), i.reply_to, i.correlation_id, p_batch, p_now, p_actor
+           coalesce(i.max_attempts, 3), i.reply_to, i.correlation_id, p_batch, p_now, p_actor, i.order_key
     from (select unnest(v_numbers) as id, unnest(p_ids) as command_id, unnest(p_types) as type, unnest(p_payloads) as payload,
                  unnest(p_bytes) as bytes, unnest(p_priorities) as priority, unnest(p_max_attempts) as max_attempts,
-                 unnest(p_reply_to) as reply_to, unnest(p_correlation_ids) as correlation_id) i
+                 unnest(p_reply_to) as reply_to, unnest(p_correlation_ids) as correlation_id, unnest(p_order_keys) as order_key) i
     order by i.command_id, i.id -- so that two callers with the same ids cannot wait for each other
     on conflict on constraint command_key do nothing;
   end if;
   get diagnostics v_new = row_count;
+  if p_tokens is not null then
+    v_started := pawl.send_start(p_domain_id, p_now, v_numbers, p_order_keys, p_tokens, p_worker, p_lease_ms);
+  end if;
   if v_new < v_count then
     v_numbers := array(select c.id from unnest(v_numbers) n (id) cross join lateral (select c.id from pawl.command c where c.id = n.id limit 1) c);
-    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
-    select p_domain_id, c.priority, c.id, c.id, 0, c.max_attempts, c.reply_to is not null or c.batch_id is not null or c.payload_bytes is not null
-    from unnest(v_numbers) n (id)
+  end if;
+  if v_new < v_count or v_started is not null then
+    v_queued := case when v_started is null then v_numbers
+                     else array(select n.id from unnest(v_numbers) n (id) where (n.id in (select unnest(v_started))) is not true) end;
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
+    select p_domain_id, c.priority, c.id, c.id, 0, c.max_attempts,
+           c.reply_to is not null or c.batch_id is not null or c.order_key is not null or c.payload_bytes is not null, c.order_key
+    from unnest(v_queued) n (id)
     cross join lateral (select c.* from pawl.command c where c.id = n.id limit 1) c;
   else
-    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
     select p_domain_id, coalesce(i.priority, 4), i.id, i.id, 0, coalesce(i.max_attempts, 3),
-           i.reply_to is not null or p_batch is not null or i.bytes is not null
+           i.reply_to is not null or p_batch is not null or i.bytes is not null or i.order_key is not null, i.order_key
     from (select unnest(v_numbers) as id, unnest(p_bytes) as bytes, unnest(p_priorities) as priority, unnest(p_max_attempts) as max_attempts,
-                 unnest(p_reply_to) as reply_to) i;
+                 unnest(p_reply_to) as reply_to, unnest(p_order_keys) as order_key) i;
   end if;
   return v_numbers;
 end
 $$;
 
 -- The rows of commands that are new, but for those whose ids are in p_aside. Returns their numbers. Of several items with one id the
--- first counts.
+-- first counts. With delays, or ids in p_aside, none of them starts.
 create or replace function pawl.send_put (
   p_domain_id integer, p_batch bigint, p_now timestamptz, p_actor text, p_ids uuid[], p_types text[], p_payloads jsonb[],
   p_bytes integer[], p_delays_ms bigint[], p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[],
-  p_correlation_ids text[], p_order_keys text[], p_aside uuid[], p_fresh boolean)
+  p_correlation_ids text[], p_order_keys text[], p_aside uuid[], p_fresh boolean, p_tokens bigint[], p_worker text, p_lease_ms integer)
   returns bigint[]
   language plpgsql
 as $$
@@ -68,9 +79,9 @@ as $$
 declare
   v_made bigint[];
 begin
-  if p_delays_ms is null and p_order_keys is null and p_aside is null then -- nearly always
+  if p_delays_ms is null and p_aside is null then -- nearly always
     return pawl.send_put_ready(p_domain_id, p_batch, p_now, p_actor, p_ids, p_types, p_payloads, p_bytes, p_priorities, p_max_attempts,
-                               p_reply_to, p_correlation_ids, p_fresh);
+                               p_reply_to, p_correlation_ids, p_order_keys, p_fresh, p_tokens, p_worker, p_lease_ms);
   end if;
   with item as materialized (
     select nextval('pawl.command_seq') as id, u.command_id, u.type, coalesce(u.payload, 'null') as payload, u.bytes,
@@ -153,7 +164,7 @@ $$;
 create or replace function pawl.send_put_tried (
   p_nowait boolean, p_domain_id integer, p_batch bigint, p_now timestamptz, p_actor text, p_ids uuid[], p_types text[],
   p_payloads jsonb[], p_bytes integer[], p_delays_ms bigint[], p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[],
-  p_correlation_ids text[], p_order_keys text[], p_aside uuid[], p_fresh boolean)
+  p_correlation_ids text[], p_order_keys text[], p_aside uuid[], p_fresh boolean, p_tokens bigint[], p_worker text, p_lease_ms integer)
   returns bigint[]
   language plpgsql
 as $$
@@ -168,7 +179,7 @@ begin
         perform set_config('lock_timeout', case when v_is_last then '100ms' else '10ms' end, true);
       end if;
       v_made := pawl.send_put(p_domain_id, p_batch, p_now, p_actor, p_ids, p_types, p_payloads, p_bytes, p_delays_ms, p_priorities,
-                              p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, p_aside, p_fresh);
+                              p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, p_aside, p_fresh, p_tokens, p_worker, p_lease_ms);
       exit;
     exception when unique_violation or lock_not_available then
       if p_fresh then
@@ -214,6 +225,9 @@ begin
   delete from pawl.ready r where (r.domain_id, r.priority, r.pos) in (
     select c.domain_id, c.priority, c.id from pawl.command c where c.id = any (v_known));
   delete from pawl.delayed d where d.id = any (v_known);
+  delete from pawl.lease l where l.id = any (v_known);
+  delete from pawl.order_turn t where (t.domain_id, t.order_key) in (
+    select c.domain_id, c.order_key from pawl.command c where c.id = any (v_known)) and t.id = any (v_known);
   delete from pawl.command c where c.id = any (v_known);
   return array(select m from unnest(p_made) m except select k from unnest(v_known) k);
 end

@@ -6,7 +6,7 @@
 --     ready    may be claimed           insert at send, delete at claim
 --     delayed  not due yet              insert at send or retry, delete when due
 --     parked   another has its key      insert at claim, delete when the key is passed on (order keys)
---     lease    a worker has it          insert at claim, delete at settle; updated by heartbeats of long work only
+--     lease    a worker has it          insert at claim, or at send, delete at settle; updated by heartbeats of long work only
 --     tsq      waits for an operator    insert when given up, delete when the operator decides
 --     outcome  ended                    insert once, never changed
 --

@@ -95,7 +95,8 @@ static ErrorCode paced_load_send(PacedLoad *paced_load, Arena *arena, int64_t co
     SendItem model = load_item(arena_print(arena, "%" PRId64, clock_mono().ns)), *items;
 
     TRY(load_items_send(paced_load->database, arena, &model, size, &items, reterr));
-    waker_notify(paced_load->waker, BENCH_DOMAIN);
+    for (int i = 0; i < size; i++)
+        waker_notify_sent(paced_load->waker, &items[i]);
     paced_load->sent += size;
     atomic_fetch_add(&paced_load->bench->done, size);
     return OK;

@@ -125,7 +125,7 @@ static ErrorCode course_warm(Course *course, Error *reterr)
         SendItem *list = &item;
 
         TRY(send_many(course->database->pool, deadline_in_ms(CALL_MS), arena, &list, 1, reterr));
-        waker_notify(course->waker, BENCH_DOMAIN);
+        waker_notify_sent(course->waker, &item);
         course->warm++;
         worker_thread_wait(&course->worker_thread, course->warm);
         TRY(bench_continue(course->bench, reterr));

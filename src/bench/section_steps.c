@@ -102,7 +102,7 @@ static ErrorCode client_run(Bench *bench, void *context, int thread, int64_t cou
         item.domain = STEP_DOMAIN;
         TRY(bench_continue(bench, reterr));
         TRY(sender_send(loop->sender, deadline_in_ms(CALL_MS), &item, reterr));
-        waker_notify(loop->waker, STEP_DOMAIN);
+        waker_notify_sent(loop->waker, &item);
         if (!step_handler_wait(loop->handler, thread, deadline_in_ms(WAIT_MS)))
             return fail(reterr, ERR_INTERNAL, "process %s has not ended within %d ms", item.id, WAIT_MS);
         mutex_lock(&loop->mutex);

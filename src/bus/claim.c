@@ -129,6 +129,35 @@ static const int64_t *claimer_positions(const Claimer *claimer, ClaimFrom from)
     return beginning;
 }
 
+void claimer_positions_read(const Claimer *claimer, Mono now, int64_t *ret_positions)
+{
+    ClaimFrom from = claim_cursor_search_from(&claimer->cursor, now);
+
+    /* A scan from the first row is for what no cursor promises; the poll does it. */
+    from = from == CLAIM_FROM_START ? CLAIM_FROM_WATERMARK : from;
+    memcpy(ret_positions, claimer_positions(claimer, from), PRIORITY_COUNT * sizeof *ret_positions);
+}
+
+bool claimer_has_type(const Claimer *claimer, const char *type)
+{
+    int i = 0;
+
+    while (i < claimer->type_count && strcmp(claimer->types[i], type) != 0)
+        i++;
+    return claimer->type_count == 0 || i < claimer->type_count;
+}
+
+const char *const *claimer_types_copy(const Claimer *claimer, Arena *arena)
+{
+    const char **copy = claimer->type_count ? arena_array(arena, const char *, claimer->type_count + 1) : NULL;
+
+    for (int i = 0; i < claimer->type_count; i++)
+        copy[i] = arena_text(arena, claimer->types[i]);
+    if (copy)
+        copy[claimer->type_count] = NULL;
+    return copy;
+}
+
 /* A claim of all types finds what it reads. */
 static DbArg claimer_read_max(const Claimer *claimer)
 {

@@ -92,6 +92,11 @@ bool     claimer_is_same(const Claimer *a, const Claimer *b); /* of the same typ
 /* Who claims from now on. workers: of one claim that serves several, the nth command that it finds is leased to workers[n], of which there are as many
  * as its limit; NULL: all to `worker`. Borrowed until the next call. */
 void claimer_serve(Claimer *claimer, const char *worker, const char *const *workers);
+/* For the check of a send that starts commands without a claim: where a claim would begin to search. */
+void claimer_positions_read(const Claimer *claimer, Mono now, int64_t *ret_positions);
+bool claimer_has_type(const Claimer *claimer, const char *type);
+/* Ended by NULL; NULL: all. */
+const char *const *claimer_types_copy(const Claimer *claimer, Arena *arena);
 /* What a claim is for. */
 #define CLAIM_LOST_ALONE (-1)
 typedef struct {

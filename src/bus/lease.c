@@ -3,11 +3,22 @@
  */
 #include "bus/lease.h"
 
+#include <sodium.h>
 #include <string.h>
 
 #include "pg/query.h"
 #include "pg/tx.h"
 #include "sql.h"
+
+#define TOKEN_MAX ((UINT64_C(1) << 53) - 1)
+
+int64_t lease_token_new(void)
+{
+    uint64_t number;
+
+    randombytes_buf(&number, sizeof number);
+    return (int64_t)(1 + number % TOKEN_MAX);
+}
 
 static LeaseVerdict verdict_read(const char *word)
 {

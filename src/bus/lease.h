@@ -26,6 +26,9 @@ typedef enum {
     LEASE_RELEASED, /* the last one: lease_verdicts (answers.h) are those of lease_extend() */
 } LeaseVerdict;
 
+/* As pawl.lease_token() in SQL: random, 53 bits. */
+int64_t lease_token_new(void);
+
 /* Heartbeat: keep leases for lease_ms more. A verdict for each. */
 must_check ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids,
                                   const int64_t *tokens, int count, int lease_ms, LeaseVerdict *ret_verdicts,

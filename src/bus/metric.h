@@ -16,6 +16,7 @@
     X(sent_known,               COUNTER,   "pawl_commands_sent_total",           "outcome=\"known\"",         "commands sent from this pod, by outcome") \
     X(sent_refused,             COUNTER,   "pawl_commands_sent_total",           "outcome=\"refused\"",       "commands sent from this pod, by outcome") \
     X(claimed,                  COUNTER,   "pawl_commands_claimed_total",        "",                          "commands leased to workers by this pod") \
+    X(started,                  COUNTER,   "pawl_commands_started_total",        "",                          "commands leased to workers by this pod in the transaction that sent them, without a claim; also counted as claimed") \
     X(settled_completed,        COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",     "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(settled_retried,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",       "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(settled_failed,           COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",        "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \

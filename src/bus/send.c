@@ -4,12 +4,16 @@
 #include "bus/send.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/text.h"
 #include "bus/command.h"
+#include "bus/lease.h"
 #include "bus/metric.h"
+#include "bus/offer.h"
 #include "bus/send_internal.h"
 #include "pg/combiner_split.h"
 #include "pg/lock_calls.h"
@@ -18,14 +22,16 @@
 
 #define PRIORITY_DEFAULT 4
 #define ATTEMPTS_DEFAULT 3
-#define SEND_ARGS        16 /* of sql_bus_send */
+#define SEND_ARGS        21 /* of sql_bus_send */
 #define EACH_ARENA_BYTES ((size_t)256 << 20)
 #define ITEM_BYTES       512 /* of the other fields, so that 8000 commands fit into a request's arena */
 
-#define SENT_COLUMNS(X, T) \
-    X(T, I32, ord)         \
-    X(T, BOOL, is_new)     \
-    X(T, TEXT, status, refusal)
+#define SENT_COLUMNS(X, T)      \
+    X(T, I32, ord)              \
+    X(T, BOOL, is_new)          \
+    X(T, TEXT, status, refusal) \
+    X(T, I64, number)           \
+    X(T, JSONB, payload)
 DB_ROW(Sent, SENT_COLUMNS);
 DB_SHAPE(sent, Sent, SENT_COLUMNS);
 
@@ -69,6 +75,17 @@ void send_sort(Arena *arena, SendItem **items, int count)
         items[i] = positions[i].item;
 }
 
+/* Items that share a call. */
+typedef struct {
+    SendItem **items;
+    int        count;
+    /* Handlers that a worker of this process offers for them; slots 0: none. */
+    Offer           offer;
+    int64_t        *tokens;  /* of the items that may start, else 0; the same in each try */
+    ClaimedCommand *started; /* by the last try */
+    int             started_count;
+} SendGroup;
+
 static int group_size(SendItem *const *items, int count)
 {
     int size = 1;
@@ -76,6 +93,93 @@ static int group_size(SendItem *const *items, int count)
     while (size < count && group_order(items[0], items[size]) == 0)
         size++;
     return size;
+}
+
+static SendGroup *groups_make(Arena *arena, SendItem **items, int count, int *ret_count)
+{
+    SendGroup *groups      = arena_array(arena, SendGroup, count);
+    int        group_count = 0;
+
+    for (int i = 0; i < count; i += groups[group_count++].count)
+        groups[group_count] = (SendGroup){.items = items + i, .count = group_size(items + i, count - i)};
+    *ret_count = group_count;
+    return groups;
+}
+
+/* ---- what starts without a claim ---- */
+
+static int item_priority(const SendItem *item)
+{
+    return item->priority == SEND_DEFAULT ? PRIORITY_DEFAULT : item->priority;
+}
+
+static int item_attempts(const SendItem *item)
+{
+    return item->max_attempts == SEND_DEFAULT ? ATTEMPTS_DEFAULT : item->max_attempts;
+}
+
+/* The item that goes first: of the highest priority; NULL: one is delayed, then none starts. */
+static const SendItem *group_first(const SendGroup *group)
+{
+    const SendItem *first = group->items[0];
+
+    for (int i = 0; i < group->count; i++) {
+        if (group->items[i]->delay_ms != 0)
+            return NULL;
+        if (item_priority(group->items[i]) > item_priority(first))
+            first = group->items[i];
+    }
+    return first;
+}
+
+/* false: it goes before all that follow, but cannot start. The last attempt is leased by a claim only (ADR 49). */
+static bool item_can_start(const SendItem *item, const Offer *offer)
+{
+    return item_attempts(item) > 1 && (!offer->only || strcmp(item->type, offer->only) == 0);
+}
+
+/* Give tokens to the items that a claim would find first, as many as there are handlers. Returns how many have one. */
+static int tokens_give(SendGroup *group)
+{
+    int given = 0;
+
+    for (int priority = SEND_PRIORITY_MAX; priority >= 0; priority--)
+        for (int i = 0; i < group->count; i++) {
+            const SendItem *item = group->items[i];
+
+            if (item_priority(item) != priority || !offer_has_type(&group->offer, item->type))
+                continue;
+            if (given == group->offer.slots || !item_can_start(item, &group->offer))
+                return given;
+            group->tokens[i] = lease_token_new();
+            given++;
+        }
+    return given;
+}
+
+static void group_offer(const Pool *pool, Arena *arena, SendGroup *group)
+{
+    const SendItem *first = group_first(group);
+
+    if (!first || item_attempts(first) == 1 ||
+        !offer_take(pool, first->domain, first->type, group->count, arena, &group->offer))
+        return;
+    group->tokens  = arena_array(arena, int64_t, group->count);
+    group->started = arena_array(arena, ClaimedCommand, group->count);
+    memset(group->tokens, 0, (size_t)group->count * sizeof *group->tokens);
+    if (tokens_give(group) > 0)
+        return;
+    offer_end(&group->offer, NULL, 0);
+    group->offer.slots = 0;
+}
+
+/* code: of the send. After a failure nothing has begun; if it is in doubt, leases that it made expire. */
+static void group_begin(SendGroup *group, ErrorCode code)
+{
+    if (code == OK && group->started_count > 0 && FAULT("bus.start.before"))
+        group->started_count = 0;
+    if (group->offer.slots > 0)
+        offer_end(&group->offer, group->started, code == OK ? group->started_count : 0);
 }
 
 /* ---- one group as arrays ---- */
@@ -142,12 +246,42 @@ static bool ids_are_fresh(SendItem *const *items, int count)
     return true;
 }
 
-static DbArgs group_args(Arena *arena, SendItem *const *items, int count, bool nowait, DbArg *ret_list)
+/* null: no item may start. */
+static DbArg tokens_arg(Arena *arena, const SendGroup *group)
 {
-    const char **payloads = arena_array(arena, const char *, count);
-    const char **ids      = arena_array(arena, const char *, count);
-    const char **keyed    = arena_array(arena, const char *, count);
-    bool         any      = false;
+    const char **tokens = arena_array(arena, const char *, group->count);
+
+    for (int i = 0; i < group->count; i++)
+        tokens[i] = group->tokens[i] ? arena_print(arena, "%" PRId64, group->tokens[i]) : NULL;
+    return db_texts(arena, tokens, group->count);
+}
+
+static void offer_args(Arena *arena, const SendGroup *group, DbArg *ret_list)
+{
+    const Offer *offer = &group->offer;
+    int          types = 0;
+
+    for (int i = 0; i < 5; i++)
+        ret_list[i] = db_null();
+    if (offer->slots == 0)
+        return;
+    while (offer->types && offer->types[types])
+        types++;
+    ret_list[0] = tokens_arg(arena, group);
+    ret_list[1] = db_text(offer->name);
+    ret_list[2] = db_i32(offer->lease_ms);
+    ret_list[3] = offer->types ? db_texts(arena, offer->types, types) : db_null();
+    ret_list[4] = db_i64s(arena, offer->after, PRIORITY_COUNT);
+}
+
+static DbArgs group_args(Arena *arena, const SendGroup *group, bool nowait, DbArg *ret_list)
+{
+    SendItem *const *items    = group->items;
+    int              count    = group->count;
+    const char     **payloads = arena_array(arena, const char *, count);
+    const char     **ids      = arena_array(arena, const char *, count);
+    const char     **keyed    = arena_array(arena, const char *, count);
+    bool             any      = false;
 
     for (int i = 0; i < count; i++) {
         payloads[i] = items[i]->payload ? items[i]->payload : "{}";
@@ -171,26 +305,45 @@ static DbArgs group_args(Arena *arena, SendItem *const *items, int count, bool n
     ret_list[13] = db_bool(ids_are_fresh(items, count));
     ret_list[14] = db_texts_at(arena, items, count, offsetof(SendItem, attached));
     ret_list[15] = any ? db_texts(arena, keyed, count) : db_null();
+    offer_args(arena, group, ret_list + 16);
     return (DbArgs){ret_list, SEND_ARGS};
 }
 
-static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowait, GroupCall *call, void *context,
-                            Error *reterr)
+static void started_take(SendGroup *group, int number, const Sent *sent)
+{
+    const SendItem *item = group->items[number];
+
+    group->started[group->started_count++] = (ClaimedCommand){.id           = sent->number,
+                                                              .token        = group->tokens[number],
+                                                              .pos          = sent->number,
+                                                              .command_id   = item->id,
+                                                              .type         = item->type,
+                                                              .payload      = sent->payload,
+                                                              .attempt      = 1,
+                                                              .max_attempts = item_attempts(item),
+                                                              .priority     = item_priority(item)};
+}
+
+static ErrorCode group_send(Arena *arena, SendGroup *group, bool nowait, GroupCall *call, void *context, Error *reterr)
 {
     DbArg       list[SEND_ARGS];
     const Sent *sent;
     int         sent_count;
+    bool        is_short;
 
-    TRY(call(context, group_args(arena, items, count, nowait, list), &sent, &sent_count, reterr));
-    if (sent_count == 1 && sent[0].ord == 0) { /* all are new */
-        for (int i = 0; i < count; i++)
-            verdict_take(items[i], &sent[0]);
-        return OK;
+    group->started_count = 0;
+    TRY(call(context, group_args(arena, group, nowait, list), &sent, &sent_count, reterr));
+    is_short = sent_count == 1 && sent[0].ord == 0; /* all are new */
+    if (!is_short && sent_count != group->count)
+        return fail(reterr, ERR_INTERNAL, "%d commands were sent and %d returned", group->count, sent_count);
+    for (int i = 0; i < group->count; i++) {
+        const Sent *row = is_short ? &sent[0] : &sent[i];
+
+        verdict_take(group->items[i], row);
+        group->items[i]->is_started = row->number != 0;
+        if (row->number)
+            started_take(group, i, row);
     }
-    if (sent_count != count)
-        return fail(reterr, ERR_INTERNAL, "%d commands were sent and %d returned", count, sent_count);
-    for (int i = 0; i < count; i++)
-        verdict_take(items[i], &sent[i]);
     return OK;
 }
 
@@ -199,7 +352,7 @@ static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowa
 typedef struct {
     Pool            *pool;
     const TxOptions *options;
-    SendItem       **items;
+    SendGroup       *groups;
     int              count;
     bool             nowait; /* other callers share the transaction: do not wait for concurrent sends */
 } Sending;
@@ -220,18 +373,14 @@ static ErrorCode groups_send(Tx *tx, void *context, Error *reterr)
 {
     const Sending *sending = context;
 
-    for (int i = 0; i < sending->count;) {
-        int size = group_size(sending->items + i, sending->count - i);
-
-        TRY(group_send(tx->arena, sending->items + i, size, sending->nowait, call_inside, tx, reterr));
-        i += size;
-    }
+    for (int i = 0; i < sending->count; i++)
+        TRY(group_send(tx->arena, &sending->groups[i], sending->nowait, call_inside, tx, reterr));
     return OK;
 }
 
 ErrorCode send_prepare(SendItem *item, Error *reterr)
 {
-    item->busy = false;
+    item->busy = item->is_started = false;
     TRY(item->code = send_check(item, reterr));
     if (!item->command_id)
         uuid_new(item->id);
@@ -278,16 +427,21 @@ ErrorCode send_sorted(Pool *pool, Deadline deadline, Arena *arena, SendItem **it
                       Error *reterr)
 {
     TxOptions options = {.name = "send", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
-    Sending   sending = {pool, &options, items, count, nowait};
+    Sending   sending = {.pool = pool, .options = &options, .nowait = nowait};
+    ErrorCode code;
 
     if (count == 0)
         return OK;
-    if (group_size(items, count) == count)
-        TRY(group_send(arena, items, count, nowait, call_alone, &sending, reterr));
-    else
-        TRY(tx_run(pool, &options, groups_send, &sending, reterr));
-    send_count(items, count);
-    return OK;
+    sending.groups = groups_make(arena, items, count, &sending.count);
+    for (int i = 0; i < sending.count; i++)
+        group_offer(pool, arena, &sending.groups[i]);
+    code = sending.count == 1 ? group_send(arena, &sending.groups[0], nowait, call_alone, &sending, reterr)
+                              : tx_run(pool, &options, groups_send, &sending, reterr);
+    for (int i = 0; i < sending.count; i++)
+        group_begin(&sending.groups[i], code);
+    if (code == OK)
+        send_count(items, count);
+    return code;
 }
 
 /* Those of the items that can be sent, if all of them fit into one call. */
@@ -377,10 +531,12 @@ ErrorCode send_domain_nearest(Pool *pool, Deadline deadline, Arena *arena, const
 
 ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr)
 {
-    Sending sending = {0};
+    Sending    sending = {0};
+    SendItem **good;
 
     for (int i = 0; i < count; i++)
         assert(items[i]->command_id);
-    TRY(items_choose(tx->arena, items, count, &sending.items, &sending.count, reterr));
+    TRY(items_choose(tx->arena, items, count, &good, &count, reterr));
+    sending.groups = groups_make(tx->arena, good, count, &sending.count);
     return groups_send(tx, &sending, reterr);
 }

@@ -9,6 +9,8 @@
  *      item is tried again apart from the others, until that transaction has ended or its own deadline passes (ERR_BUSY). So is an item whose
  *      reply queue is being created or whose batch is being sealed.
  *   4. Nothing is notified inside the transaction; the waker (waker.h) notifies workers afterwards.
+ *   5. What a worker of this process has a free handler for is leased to it by the send, and begins after the commit (offer.h). Not in send_in(): its
+ *      transaction is the caller's.
  * Threads: any. Ownership: items are borrowed; result texts live in the arena.
  */
 #ifndef BUS_SEND_H
@@ -58,7 +60,8 @@ typedef struct {
     char        id[UUID_TEXT_SIZE];
     bool        is_new;
     const char *status;
-    ErrorCode   code; /* OK, ERR_KEY_REUSED, ERR_INVALID, ... */
+    bool        is_started; /* a worker of this process has it already (offer.h): none is to be notified */
+    ErrorCode   code;       /* OK, ERR_KEY_REUSED, ERR_INVALID, ... */
     Error       error;
     bool
         busy; /* ERR_BUSY, because another transaction that has not ended sends the same id, or holds the reply queue or

@@ -218,7 +218,7 @@ struct WakeDomain {
 
 static bool is_claimable(const SendItem *item)
 {
-    return item->code == OK && item->is_new && item->delay_ms == 0;
+    return item->code == OK && item->is_new && !item->is_started && item->delay_ms == 0;
 }
 
 void waker_notify_sent(Waker *waker, const SendItem *item)

@@ -40,7 +40,7 @@ struct WakeMember {
 void wake_join(WakeMember *member);
 void wake_leave(WakeMember *member);
 
-/* After the commit: notify the item's domain if a worker can claim the command now, that is, it is new and not delayed. */
+/* After the commit: notify the item's domain if a worker can claim the command now, that is, it is new, not delayed and not started. */
 void waker_notify_sent(Waker *waker, const SendItem *item);
 
 /* The same for each of the names that a column `wake` joins by commas; NULL: none. */

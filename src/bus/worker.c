@@ -10,16 +10,16 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "bus/metric.h"
+#include "bus/offer.h"
 #include "bus/waker.h"
 #include "bus/worker_internal.h"
 #include "pg/tally.h"
 
-#define LEASE_MS_DEFAULT        30000
-#define CLAIMED_BATCH_BYTES_MAX ((size_t)1 << 30)
-#define CALL_MS                 10000
-#define STOPPED_CALL_MS         1000 /* how long a call of the dispatcher may still take when the worker is stopped */
-#define TALLY_CALL_MS           1000
-#define OUTAGE_MS               500
+#define LEASE_MS_DEFAULT 30000
+#define CALL_MS          10000
+#define STOPPED_CALL_MS  1000 /* how long a call of the dispatcher may still take when the worker is stopped */
+#define TALLY_CALL_MS    1000
+#define OUTAGE_MS        500
 /* Polls after something happened: 10 ms, 20 ms and so on up to WORKER_IDLE_MS. */
 #define BUSY_MS 10
 /* How long what is due may go unnoticed when it was not foreseen. Without work it is looked for when a poll is due anyway:
@@ -96,20 +96,24 @@ Worker *worker_new(const WorkerOptions *options)
     cond_init(&worker->ticked);
     cond_init(&worker->handed);
     cond_init(&worker->reported);
+    cond_init(&worker->offer_ended);
     worker->report_at = deadline_never();
     worker->flush_at  = deadline_never();
     worker->member    = (RequeuerMember){.wake = worker_requeued, .context = worker};
     worker->requeuer  = requeuer_join(options->pool, &worker->member);
     worker->local     = (WakeMember){.pool = options->pool, .call = worker_call, .context = worker};
     wake_join(&worker->local);
+    offers_join(worker);
     return worker;
 }
 
 void worker_free(Worker *worker)
 {
+    offers_leave(worker);
     assert(worker->held == 0);
     wake_leave(&worker->local);
     requeuer_leave(worker->requeuer, &worker->member);
+    cond_done(&worker->offer_ended);
     cond_done(&worker->reported);
     cond_done(&worker->handed);
     cond_done(&worker->ticked);
@@ -233,8 +237,7 @@ void worker_count(Worker *worker, const SettleItem *item)
 
 /* ---- the dispatcher ---- */
 
-/* Under the mutex: how many commands fit into what is left of WORKER_BYTES_MAX. */
-static int worker_fits(const Worker *worker)
+int worker_fits(const Worker *worker)
 {
     size_t used = atomic_load(&claimed_bytes);
     size_t fits = used < WORKER_BYTES_MAX ? (WORKER_BYTES_MAX - used) / (worker->command_bytes + 1) : 0;
@@ -245,7 +248,7 @@ static int worker_fits(const Worker *worker)
 }
 
 /* The arena is not read any more when the average is taken: what handlers allocate later is bounded by themselves. */
-static void claim_measure(Worker *worker, ClaimedBatch *claimed_batch, int prepared)
+void claimed_batch_measure(Worker *worker, ClaimedBatch *claimed_batch, int prepared)
 {
     size_t each = arena_used(claimed_batch->arena) / (size_t)(prepared > 0 ? prepared : 1);
 
@@ -287,7 +290,7 @@ static int worker_most(const Worker *worker)
 static int worker_space(Worker *worker)
 {
     const WorkerOptions *options = &worker->options;
-    int                  most = worker_most(worker), used = worker->waiting + worker->running;
+    int                  most = worker_most(worker), used = worker->waiting + worker->running + worker->offered;
 
     worker->refill_at = most > options->concurrency ? most / 2 : most - 1;
     if (pool_is_outdated(options->pool) || mono_before(clock_mono(), worker->paused_until))
@@ -365,7 +368,7 @@ static bool worker_is_empty(Worker *worker)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
-    return worker->held == 0;
+    return worker->held == 0 && worker->offered == 0;
 }
 
 /* How long what is due may go unnoticed. */
@@ -450,12 +453,12 @@ static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *
     *ret_count = claimed_batch->left = claimed_batch->count;
     if (claimed_batch->count == 0)
         return OK;
-    claim_measure(worker, claimed_batch, batch_prepare(worker->options.handler, claimed_batch));
+    claimed_batch_measure(worker, claimed_batch, batch_prepare(worker->options.handler, claimed_batch));
     mutex_lock(&worker->mutex);
     worker->counts.claimed += claimed_batch->count;
     worker->claim_us += (us - worker->claim_us) / 8;
-    mutex_unlock(&worker->mutex);
     executions_add(worker, take(claimed_batch));
+    mutex_unlock(&worker->mutex);
     return OK;
 }
 
@@ -506,7 +509,9 @@ static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Err
     Mono next       = mono_plus_ms(clock_mono(), pace->idle_ms);
     pace->idle_ms   = pace->idle_ms * 2 < WORKER_IDLE_MS ? pace->idle_ms * 2 : WORKER_IDLE_MS;
     Mono requeue_at = requeuer_at(worker->requeuer, requeue_most_ms(pace));
+    offers_open(worker);
     worker_wait(worker, mono_before(next, requeue_at) ? next : requeue_at, /* for_space= */ false);
+    offers_close(worker);
     return OK;
 }
 

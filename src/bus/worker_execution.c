@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/problem.h"
 #include "bus/metric.h"
+#include "bus/offer.h"
 #include "bus/worker_internal.h"
 
 #define HANDLER_BYTES_MAX ((size_t)64 << 20)
@@ -131,8 +132,7 @@ Mono executions_stale_at(const Worker *worker)
 
 void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
 {
-    Execution                  *list = arena_array(claimed_batch->arena, Execution, claimed_batch->count);
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+    Execution *list = arena_array(claimed_batch->arena, Execution, claimed_batch->count);
 
     for (int i = 0; i < claimed_batch->count; i++) {
         list[i].command       = &claimed_batch->list[i];
@@ -441,7 +441,7 @@ static void handlers_end(Worker *worker)
     free(take(worker->threads));
 }
 
-/* By the dispatcher only. A thread that cannot be started is tried again with the next claim. */
+/* Under the mutex, or before anything is claimed. A thread that cannot be started is tried again with the next claim. */
 static void handlers_grow(Worker *worker, int wanted)
 {
     wanted = wanted < worker->options.concurrency ? wanted : worker->options.concurrency;
@@ -473,6 +473,9 @@ void executions_end(Worker *worker)
     is_stopping = worker->stopping;
     mutex_unlock(&worker->mutex);
     if (is_stopping)
+        executions_release(worker, /* execution= */ NULL);
+    offers_wait(worker);
+    if (is_stopping) /* what they have started */
         executions_release(worker, /* execution= */ NULL);
     handlers_end(worker);
     settler_end(worker);

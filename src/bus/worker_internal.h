@@ -23,8 +23,9 @@
 /* What was claimed ahead and has not begun after this time is released: other pods may be idle. */
 #define WAITING_MS_MAX 1000
 /* Outcomes that are not settled yet: with so many no handler begins another command. A crash repeats at most these and those that run. */
-#define OUTCOMES_MAX      1000
-#define OUTCOME_BYTES_MAX ((size_t)16 << 20)
+#define OUTCOMES_MAX            1000
+#define OUTCOME_BYTES_MAX       ((size_t)16 << 20)
+#define CLAIMED_BATCH_BYTES_MAX ((size_t)1 << 30)
 /* Of one worker at any time. What is LOCKED is WORKER_CONCURRENCY_MAX at most. */
 #define SPARE_MAX 64
 #define HELD_MAX  (3 * WORKER_CONCURRENCY_MAX + AHEAD_MAX + OUTCOMES_MAX)
@@ -102,12 +103,14 @@ struct Worker {
     bool           outage;        /* its last turn failed */
     bool           report_failed; /* the heartbeat's: the last progress could not be written */
     Cut            stopped;       /* of the dispatcher's calls */
+    Worker        *offering_next; /* in the list of those that may offer handlers */
     Claimer       *others;        /* of the types whose share is not used up; the dispatcher's; NULL: none */
 
     Mutex         mutex;                    /* guards the rest */
     Cond          arrived;                  /* for handler threads: an execution waits, or closing */
     Cond          changed;                  /* for the dispatcher: a free slot, a notification, or stopping */
     Cond          ticked;                   /* for the heartbeat: stopping or closing */
+    Cond          offer_ended;              /* for those that wait until no offer is open */
     Cond          reported;                 /* progress was written, or could not be */
     Deadline      report_at;                /* when progress is written next; never: there is none */
     Deadline      flush_at;                 /* the same for what is urgent */
@@ -120,6 +123,9 @@ struct Worker {
     int           spare_count;
     int           held, waiting, running, locked, settling;
     size_t        settling_bytes;
+    int           offered;                     /* handlers that are reserved by open offers (offer.h) */
+    bool          is_offering;                 /* between a claim that found nothing and the next one */
+    int64_t       offer_after[PRIORITY_COUNT]; /* where that claim began */
     bool is_unsettled; /* the last settle failed: no handler begins another command, so that a crash repeats no more */
     bool has_settler;  /* its thread has been started */
     bool has_ended;    /* no handler is left that would hand an outcome over */
@@ -142,10 +148,14 @@ struct Worker {
  * it an attempt. */
 static inline int worker_begins(const Worker *worker)
 {
-    int used = worker->waiting + worker->running;
+    int used = worker->waiting + worker->running + worker->offered;
 
     return worker->options.concurrency - (used < worker->lost ? worker->lost : used);
 }
+/* Under the mutex: how many commands fit into what is left of WORKER_BYTES_MAX. */
+int worker_fits(const Worker *worker);
+/* The memory of a batch counts against WORKER_BYTES_MAX from here on. prepared: how many of its commands have theirs in it. */
+void claimed_batch_measure(Worker *worker, ClaimedBatch *claimed_batch, int prepared);
 /* Counting an outcome; under the mutex. */
 void worker_count(Worker *worker, const SettleItem *item);
 void claimed_batch_free(ClaimedBatch *claimed_batch);
@@ -156,7 +166,7 @@ SCOPED(ClaimedBatch, claimed_batch_free)
 must_check ErrorCode executions_start(Worker *worker, Error *reterr);
 /* No more will come: wait for what is held, then for the threads. */
 void executions_end(Worker *worker);
-/* Takes the claimed_batch over. */
+/* Under the mutex, before handlers end. Takes the claimed_batch over. */
 void executions_add(Worker *worker, ClaimedBatch *claimed_batch);
 
 /* Under the mutex: all that are held, those that wait first. */
@@ -206,6 +216,8 @@ void progress_write(Worker *worker, int most_ms);
 /* worker_share.c */
 /* Under the mutex: does the share of its type allow to begin it? */
 bool execution_is_allowed(const Worker *worker, const Execution *execution);
+/* Under the mutex: how many more of a type can begin. */
+int share_space(const Worker *worker, const char *type);
 /* By the dispatcher: the claimer for what may be claimed now, and how much of it. NULL: nothing. */
 Claimer *share_claimer(Worker *worker, int *space);
 /* The types have changed, or the worker ends. */

@@ -65,12 +65,20 @@ bool execution_is_allowed(const Worker *worker, const Execution *execution)
 /* How many more a type may have that has so many. */
 static int type_space(const Worker *worker, int held)
 {
-    int used = worker->waiting + worker->running, more = 0;
+    int used = worker->waiting + worker->running + worker->offered, more = 0;
 
     while (used + more < worker->options.concurrency &&
            share_allows(worker->options.concurrency, used + more, held + more, 1))
         more++;
     return more;
+}
+
+int share_space(const Worker *worker, const char *type)
+{
+    TypeUse  uses[USES_MAX];
+    TypeUse *use = use_find(uses, uses_count(worker, uses), type);
+
+    return type_space(worker, (use ? use->held : 0) + worker->offered); /* any of these may be for this type */
 }
 
 /* Under the mutex. full: the types that may have no more now, ended by NULL; returns how many they are. *space: of each other type so many may be

@@ -779,6 +779,42 @@ static void scenario_storm(void)
         worker_end(workers[i]);
 }
 
+/* ---- what a program sends and handles itself ---- */
+
+/* How many commands have begun in the transaction that sent them. */
+static PawlStatus started_body(PawlTx *tx, void *context)
+{
+    PawlResult result;
+    PawlStatus status = pawl_query(
+        tx, "select count(*) from pawl.outcome o join pawl.command c using (id) where o.started_at = c.created_at", 0,
+        NULL, &result);
+
+    if (status == PAWL_OK)
+        *(int *)context = (int)strtol(result.values[0], NULL, 10);
+    return status;
+}
+
+static void scenario_start(void)
+{
+    PawlWorker *worker = worker_open(&(PawlWork){.domain = "shop", .handler = handle});
+    PawlCounts  counts = {0};
+    PawlError   error;
+    pthread_t   thread;
+    int         started = 0;
+
+    pthread_create(&thread, NULL, worker_main, worker);
+    for (int sent = 1; started == 0; sent++) {
+        need(pawl_send(pawl, &(PawlCommand){.domain = "shop", .type = "complete"}, 0, NULL, &error), &error);
+        while (counts.completed < sent)
+            pawl_worker_counts(worker, &counts);
+        need(pawl_transaction(pawl, &(PawlTransaction){0}, started_body, &started, &error), &error);
+    }
+    pawl_worker_stop(worker);
+    pthread_join(thread, NULL);
+    printf("%d started, %d claimed\n", started, (int)counts.claimed - started);
+    pawl_worker_close(worker);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -801,7 +837,8 @@ static const struct {
     {"options",       scenario_options      },
     {"fork",          scenario_fork         },
     {"query",         scenario_query        },
-    {"storm",         scenario_storm        }
+    {"storm",         scenario_storm        },
+    {"start",         scenario_start        }
 };
 
 int main(int argc, char **argv)

@@ -457,6 +457,15 @@ def senders_and_two_workers_share_a_process():
 
 
 @test
+def a_program_starts_what_it_sends():
+    """Its commands began in the transactions that sent them, so no claim has found them."""
+    with Database() as db:
+        got = installed.bus(db, "start")
+        started, claimed = map(int, re.fullmatch(r"(\d+) started, (\d+) claimed", got[0]).groups())
+        assert started == 1 and db.value("select count(*) from pawl.outcome where status = 'COMPLETED' and attempts = 1") == str(started + claimed), got
+
+
+@test
 def the_examples_send_and_handle_orders():
     with Database() as db, Pawl(db) as pawl:
         place, charge = (installed.compile(f"examples/c/{name}.c") for name in ("send", "worker"))

@@ -1,0 +1,160 @@
+/*
+ * worker_offer.c - the workers of this process, and the handlers that they offer; see offer.h.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "bus/metric.h"
+#include "bus/offer.h"
+#include "bus/worker_internal.h"
+
+/* Held while workers are asked; taken before the mutex of a worker. */
+static Mutex   offering_mutex = {.native = PTHREAD_MUTEX_INITIALIZER};
+static Worker *offering;
+
+/* ---- by the worker ---- */
+
+void offers_join(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&offering_mutex);
+
+    worker->offering_next = offering;
+    offering              = worker;
+}
+
+void offers_leave(Worker *worker)
+{
+    mutex_lock(&offering_mutex);
+    Worker **link = &offering;
+
+    while (*link != worker)
+        link = &(*link)->offering_next;
+    *link = worker->offering_next;
+    mutex_unlock(&offering_mutex);
+    mutex_lock(&worker->mutex);
+    while (worker->offered > 0)
+        cond_wait(&worker->offer_ended, &worker->mutex, deadline_never());
+    mutex_unlock(&worker->mutex);
+}
+
+void offers_open(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    /* What was left out, or needs a handler that is free, may be ready. */
+    worker->is_offering = !worker->leaves_out && !worker->is_cut;
+    claimer_positions_read(worker->claimer, clock_mono(), worker->offer_after);
+}
+
+void offers_close(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->is_offering = false;
+}
+
+void offers_wait(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    while (worker->offered > 0 && !deadline_passed(worker->stop_deadline))
+        cond_wait(&worker->offer_ended, &worker->mutex, worker->stop_deadline);
+}
+
+/* ---- by the sender ---- */
+
+/* Under the mutex: how many handlers are free for commands of this type. */
+static int offer_space(const Worker *worker, const char *type)
+{
+    int space = worker_begins(worker), fits = worker_fits(worker);
+
+    if (!worker->is_offering || worker->woken || worker->stopping || worker->closing || !outcomes_have_space(worker) ||
+        mono_before(clock_mono(), worker->paused_until) || pool_is_outdated(worker->options.pool))
+        return 0;
+    if (worker->options.shares_types) {
+        int share = share_space(worker, type);
+
+        space = space < share ? space : share;
+    }
+    return space < fits ? space : fits;
+}
+
+/* Under the mutex of the registry. */
+static bool worker_offer(Worker *worker, const char *type, int wanted, Arena *arena, Offer *ret_offer)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
+    int                         space = offer_space(worker, type);
+
+    if (space <= 0 || !claimer_has_type(worker->claimer, type))
+        return false;
+    *ret_offer = (Offer){.worker   = worker,
+                         .slots    = wanted < space ? wanted : space,
+                         .name     = worker->options.name,
+                         .types    = claimer_types_copy(worker->claimer, arena),
+                         .only     = worker->options.shares_types ? type : NULL,
+                         .lease_ms = worker->options.lease_ms,
+                         .taken_at = clock_mono()};
+    memcpy(ret_offer->after, worker->offer_after, sizeof ret_offer->after);
+    worker->offered += ret_offer->slots;
+    return true;
+}
+
+bool offer_take(const Pool *pool, const char *domain, const char *type, int wanted, Arena *arena, Offer *ret_offer)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&offering_mutex);
+
+    for (Worker *worker = offering; worker; worker = worker->offering_next)
+        if (strcmp(worker->options.domain, domain) == 0 && pool_is_alike(worker->options.pool, pool) &&
+            worker_offer(worker, type, wanted, arena, ret_offer))
+            return true;
+    return false;
+}
+
+bool offer_has_type(const Offer *offer, const char *type)
+{
+    const char *const *types = offer->types;
+
+    while (types && *types && strcmp(*types, type) != 0)
+        types++;
+    return !types || *types;
+}
+
+/* Their texts are in the arena of the send, which ends before they do. */
+static ClaimedBatch *batch_make(const Offer *offer, const ClaimedCommand *started, int count)
+{
+    ClaimedBatch *batch = memory_new(1, sizeof *batch);
+
+    batch->arena = arena_new(CLAIMED_BATCH_BYTES_MAX);
+    batch->list  = arena_array(batch->arena, ClaimedCommand, count);
+    batch->count = batch->left = count;
+    batch->claimed_at          = offer->taken_at;
+    for (int i = 0; i < count; i++) {
+        batch->list[i]            = started[i];
+        batch->list[i].command_id = arena_text(batch->arena, started[i].command_id);
+        batch->list[i].type       = arena_text(batch->arena, started[i].type);
+        batch->list[i].payload    = arena_text(batch->arena, started[i].payload);
+    }
+    return batch;
+}
+
+void offer_end(Offer *offer, const ClaimedCommand *started, int count)
+{
+    scoped(claimed_batch_free) ClaimedBatch *batch  = count > 0 ? batch_make(offer, started, count) : NULL;
+    Worker                                  *worker = offer->worker;
+
+    if (batch) {
+        claimed_batch_measure(worker, batch, count);
+        metric_add(&bus_metrics.claimed, count);
+        metric_add(&bus_metrics.started, count);
+    }
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->offered -= offer->slots;
+    worker->counts.claimed += count;
+    if (batch && !worker->closing)
+        executions_add(worker, take(batch));
+    else /* its deadline to stop has passed: the leases expire */
+        worker->counts.lost += count;
+    cond_signal(&worker->changed);
+    cond_broadcast(&worker->offer_ended);
+}
