@@ -157,8 +157,10 @@ begin
     select case when exists (select from pawl.lease l where l.id = u.id and l.token = u.token) then c.secret end, c.value,
            c.value >= p_max / 2 and exists ( -- only there it makes a difference
              select from pawl.record_read(u.record) r
-             join pawl.process_step s on s.id = u.id and s.step = r.step and s.item = r.item and s.undo = r.undo and s.kind = r.kind
-               and s.aside = r.aside and s.attempt = r.attempt
+             cross join lateral ( -- the limit keeps all of the key in the lookup: a plan made while the table is small would read the process's records
+               select from pawl.process_step s
+               where s.id = u.id and s.step = r.step and s.item = r.item and s.undo = r.undo and s.kind = r.kind and s.aside = r.aside
+                 and s.attempt = r.attempt limit 1) s
              where u.record is not null),
            c.is_compensating is true, coalesce(c.life, 1)
     from unnest(p_ids, p_tokens, p_records) with ordinality u (id, token, record, ord)

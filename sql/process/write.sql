@@ -156,8 +156,10 @@ begin
       left join lateral (
         select true as is_known
         from pawl.record_read(u.record) r
-        join pawl.process_step s on s.id = u.id and s.step = r.step and s.item = r.item and s.undo = r.undo and s.kind = r.kind and s.aside = r.aside
-          and s.attempt = r.attempt
+        cross join lateral ( -- see pawl.process_counted
+          select from pawl.process_step s
+          where s.id = u.id and s.step = r.step and s.item = r.item and s.undo = r.undo and s.kind = r.kind and s.aside = r.aside
+            and s.attempt = r.attempt limit 1) s
         where u.patch is not null limit 1) s on true
       -- What items before it in this call do to the same process.
       left join lateral (
