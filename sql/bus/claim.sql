@@ -556,6 +556,9 @@ as $$
 begin
   perform pawl.array_check('floors', p_floors, 10, 'QU001'),
           pawl.array_check('types', p_types, coalesce(cardinality(p_types), 0), 'QU001', true);
+  if p_read < 1 then
+    raise exception 'read must be from 1 on' using errcode = 'QU001';
+  end if;
   -- In this order: a transaction that allocated one of these numbers has an older id than ours, and either holds the allocation lock or
   -- has ended before the snapshot of the scan.
   allocated := pawl.allocated();

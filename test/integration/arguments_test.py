@@ -52,12 +52,52 @@ def values(kind):
     return [f"({value})::{kind}" for value in lists]
 
 
-def calls(arguments, chance):
+# What is right for arguments whose first value above is not: without it what is behind their guards is never reached.
+TEN, PAIR = "array_fill(0::bigint, array[10])", "array[1, 2]"
+RIGHT = {
+    "pawl.answer_keep": {"p_status": "200"},
+    "pawl.batch_new": {"p_on_complete": "'{\"domain\": \"shop\", \"type\": \"t\"}'"},
+    "pawl.bot_letter_keep": {"p_type": "'match_undo'"},
+    "pawl.claim": {"p_after": TEN, "p_lease_ms": "1000"},
+    "pawl.claimers_ready": {"p_floors": TEN},
+    "pawl.command_decide": {"p_decision": "'complete'"},
+    "pawl.decided_position": {"p_floors": TEN},
+    "pawl.extend": {"p_lease_ms": "1000"},
+    "pawl.key_create": {"p_scopes": "array['read']", "p_ttl_ms": "1000"},
+    "pawl.least_age_set": {"p_what": "'keys'"},
+    "pawl.process_counted": {"p_records": "array['{\"step\": \"a\", \"attempt\": 0}']"},
+    "pawl.process_define": {"p_deadline_action": "'fail'", "p_steps": "'[{\"name\": \"a\", \"kind\": \"set\"}]'"},
+    "pawl.process_write": {"p_records": "array['{\"step\": \"a\", \"attempt\": 0}']"},
+    "pawl.retry_policy_set": {"p_order_key": "'hold'"},
+    "pawl.send": {"p_command_id": "null", "p_payload": "'{}'", "p_delay": "'1 s'", "p_priority": "'1'", "p_max_attempts": "'1'", "p_batch": "null"},
+    "pawl.send_items": {"p_attached": "null"},
+    "pawl.settle": {"p_outcomes": "array['complete']"},
+    "pawl.settle_items": {"p_outcomes": "array['complete']"},
+    "pawl.signal": {"p_domain": "'process'"},
+    "pawl.signal_one": {"p_domain": "'process'"},
+    "pawl.start": {"p_process_id": "null", "p_on_deadline": "'fail'", "p_deadline_at": "null"},
+    "pawl.tally_add": {"p_names": "array['handlers']"},
+    "pawl.telegram_moved": {"p_to": "2"},
+    "pawl.tsq_decide": {"p_action": "'complete'"},
+    "rating.group_move": {"p_to": "2"},
+    "rating.matches_write": {name: PAIR for name in (
+        "p_players", "p_versions", "p_ratings_before", "p_deviations_before", "p_volatilities_before", "p_ratings", "p_deviations", "p_volatilities")},
+    "rating.question_put": {"p_player_b": "2"},
+    "wallet.emit_to": {"p_asset": "'CREDIT'"},
+    "wallet.open": {"p_assets": "array['CREDIT']", "p_floors": "array[0]"},
+    "wallet.post": {"p_kinds": "array['transfer']", "p_others": "array['other']", "p_assets": "array['CREDIT']", "p_refs": "null", "p_requests": "null"},
+    "wallet.post_transfer": {"p_other": "'other'", "p_asset": "'CREDIT'"},
+    "wallet.verify_step": {"p_step": "'assets'"},
+}
+
+
+def calls(name, arguments, chance):
     """Lists of values: each argument with each value while the others are right, all null, and some in which nothing is."""
-    choices = [values(kind) for kind in arguments]
+    own = RIGHT.get(name, {})
+    choices = [([f"({own[argument]})::{kind}"] if argument in own else []) + values(kind) for argument, kind in arguments]
     right = [choice[0] for choice in choices]
     yield right
-    yield [choice[1] for choice in choices]
+    yield [f"null::{kind}" for _, kind in arguments]
     for at, choice in enumerate(choices):
         for value in choice[1:]:
             yield right[:at] + [value] + right[at + 1:]
@@ -76,7 +116,7 @@ exception when others then
 end $$;
 """
 GRANTED = """
-select p.oid::regproc || '|' || (select coalesce(string_agg(replace(format_type(t, null), 'anyarray', 'text[]'), ';' order by n), '')
+select p.oid::regproc || '|' || (select coalesce(string_agg(coalesce(p.proargnames[n], '') || ':' || replace(format_type(t, null), 'anyarray', 'text[]'), ';' order by n), '')
                                  from unnest(p.proargtypes) with ordinality a (t, n))
 from pg_proc p
 where p.pronamespace in ('pawl'::regnamespace, 'wallet'::regnamespace, 'rating'::regnamespace) and p.prokind = 'f'
@@ -108,7 +148,7 @@ def raw_errors(db, seed=1):
     script = []
     for line in db.rows(GRANTED):
         name, arguments = line.split("|")
-        for made in calls(arguments.split(";") if arguments else [], chance):
+        for made in calls(name, [argument.split(":") for argument in arguments.split(";") if argument], chance):
             script.append(f"('{name}', $call$select * from {name}({', '.join(made)})$call$)")
     assert len(script) > 5000, len(script)
     rows = []
