@@ -156,11 +156,15 @@ def groups_that_wait_cost_one_statement_per_poll_together_and_miss_nothing():
         rate = (spent() - before) / (time.monotonic() - began)
         assert rate < 60, f"{rate:.0f} transactions a second"
         # pawl.send notifies no worker: that is what a lost notification looks like.
-        db.rows("select pawl.send('d2', 'c', '1'), pawl.send('d3', 'b', '2'), pawl.send('d5', 'c', '3')")
-        wait_until(lambda: len(pollers.read()) >= 2, what="two were found by a poll")
-        assert sorted(items[0]["payload"] for items in pollers.answers) == [1, 2], pollers.answers
+        some = polls()
+        db.rows(f"select pawl.send('d' || n, 'c', to_jsonb(n)) from generate_series(2, {domains}, 14) n; "
+                "select pawl.send('d3', 'b', '3'), pawl.send('d5', 'c', '5')")
+        found = [3, *range(2, domains + 1, 14)]
+        wait_until(lambda: len(pollers.read()) >= len(found), what="all were found by polls")
+        assert sorted(items[0]["payload"] for items in pollers.answers) == sorted(found), pollers.answers
         pollers.close()
-        stop_clean(pawl.server)
+        stop_clean(pawl.server)  # and its sessions have written their statistics
+        assert polls() - some < domains / 2, f"{polls() - some} polls: each asks for all"
 
 
 @test

@@ -9,11 +9,12 @@ create function claim_part (p_after bigint[], p_types text[], p_read integer, p_
   select c.type, c.priority, (select count(*) from pawl.ready r where r.priority = c.priority and r.pos <= c.pos), c.pos
   from pawl.claim(pawl.domain_find('read'), p_limit, 60000, p_after, p_types, 'w', p_read => p_read) c
 $$;
-create function firsts (p_types text[], p_read integer) returns table (priority bigint, n bigint) language sql as $$
-  select f.ord - 1, (select count(*) from pawl.ready r where r.priority = f.ord - 1 and r.pos < f.pos)
+-- is_empty: nothing is there, all of the priority was read.
+create function firsts (p_types text[], p_read integer) returns table (priority bigint, n bigint, is_empty boolean) language sql as $$
+  select f.ord - 1, (select count(*) from pawl.ready r where r.priority = f.ord - 1 and r.pos < f.pos), f.pos is null
   from pawl.decided_position(pawl.domain_find('read'), array_fill(0::bigint, array[10]), p_types, p_read) d,
        unnest(d.firsts) with ordinality f (pos, ord)
-  where f.ord in (3, 5, 6, 10)
+  where f.ord in (3, 4, 5, 6, 10)
 $$;
 -- Goes on until some are found or all is read, as a claimer does.
 create function claim_all (p_types text[], p_read integer) returns table (parts integer, type text, priority smallint, n bigint)
