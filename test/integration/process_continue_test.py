@@ -239,6 +239,19 @@ def a_process_that_continues_for_ever_begins_a_life_a_second():
 
 
 @test
+def a_deadline_that_the_start_has_given_is_that_of_every_life():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        start(pawl, deadline="1h", on_deadline="fail")
+        deadline = lambda: db.value("select concat_ws('|', deadline, deadline_due, deadline_action) from pawl.process")
+        before = deadline()
+        assert before.count("|") == 2 and before.endswith("|fail"), before
+        item, = claim(pawl)
+        assert report(pawl, item, end={"outcome": "continue", "state": {}})["verdict"] == "written"
+        assert deadline() == before and db.value("select life from pawl.process") == "2"
+
+
+@test
 def what_a_life_has_sent_is_canceled_and_its_reply_reaches_no_step_of_the_next_one():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
@@ -247,7 +260,10 @@ def what_a_life_has_sent_is_canceled_and_its_reply_reaches_no_step_of_the_next_o
         send = {"step": "charge", "domain": "bank", "type": "charge", "payload": {}}
         first = report(pawl, item, send=send)["command_id"]
         held, = post(pawl, "/v1/domains/bank/claim", {"limit": 1})["items"]
+        db.rows("insert into pawl.progress (id, attempt, percent, at) select p.id, 1, 50, now() from pawl.process p")
         assert report(pawl, item, end={"outcome": "continue", "state": {}})["verdict"] == "written"
+        assert db.value("select count(*) from pawl.ready r join pawl.process p on p.id = r.id") == "1", "a life that has sent is not delayed"
+        assert db.value("select count(*) from pawl.progress") == "0", "it was of the life that has ended"
         item, = claim(pawl)
         second = report(pawl, item, send=send, wait={"step": "charge", "status": "WAITING_FOR_REPLY", "responses": [
             {"kind": "reply", "name": "charge", "count": 1}]})["command_id"]

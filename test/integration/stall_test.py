@@ -203,6 +203,26 @@ def verifications_of_the_ledger_that_wait_delay_no_read_not_even_of_their_key():
 
 
 @test
+def reads_of_many_keys_leave_connections_to_what_is_no_read():
+    with Database() as db, Pawl(db, env=ENV) as pawl:
+        pawl.serve()
+        leases, process = leases_take(pawl)
+        keys = [pawl.run("key", "create", f"curious{n}", "--scopes", "read").stdout.strip() for n in range(8)]
+        with Session(db.url) as session:
+            session.do("begin; lock table pawl.failed_operations in access exclusive mode")
+            held = Waiting(pawl, db, lambda n: pawl.http("GET", "/v1/dead-letters", token=keys[n % len(keys)], timeout=TIMEOUT_S))
+            wait_until(lambda: waiting(db) >= 5, what="as many wait as may")
+            leases_are_served(pawl, leases, process)
+            post(pawl, "/v1/commands", {"domain": "web", "type": "charge"}, 201)
+            claim(pawl, "web")
+            assert waiting(db) == 5, "half of the pool"
+            assert held.answers == [], held.answers[0]
+            session.do("rollback")
+        assert held.statuses() == {200}, held.answers[0]
+        stop_clean(pawl.server)
+
+
+@test
 def many_settles_of_a_lease_that_is_locked_do_not_delay_others():
     """An application's cancel that is not committed. Each of them is tried again for a second, and then says so."""
     with Database() as db, Pawl(db, env=ENV) as pawl:

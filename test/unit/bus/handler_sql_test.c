@@ -350,6 +350,41 @@ TEST(sql_handlers_share_as_many_as_are_short)
     tx_handler_done(&handler);
 }
 
+/* So many fail. Returns how long the handler shares nothing then. On a busy machine the time of the statement may be over, which undoes all of them:
+ * then it is done again. */
+static int pause_after(Bus *bus, Handler *handler, int before_ms, int failing)
+{
+    const char *payloads[SHARED];
+    Shared     *shared;
+    int         undone;
+
+    for (int i = 0; i < SHARED; i++)
+        payloads[i] = i < failing ? "{\"code\": \"QU065\"}" : "{}";
+    do {
+        ((TxHandler *)handler)->shared_pause_ms = before_ms;
+        shared                                  = shared_new(bus, payloads);
+        handler->run_shared(handler, shared->job_list, shared->item_list, SHARED);
+        undone = 0;
+        for (int i = 0; i < SHARED; i++)
+            undone += !shared->items[i].status;
+    } while (undone != failing);
+    return ((TxHandler *)handler)->shared_pause_ms;
+}
+
+TEST(sql_handlers_share_nothing_for_a_while_when_more_than_a_quarter_is_undone)
+{
+    scoped(bus_free) Bus *bus     = bus_with_functions();
+    Handler              *handler = handler_open(bus, "public.pay");
+
+    assert_int_equal(pause_after(bus, handler, 0, SHARED / 4), 0);
+    assert_int_equal(pause_after(bus, handler, 0, SHARED / 4 + 1), SHARED_PAUSE_MS);
+    assert_int_equal(handler->shared_most(handler), 1);
+    assert_int_equal(pause_after(bus, handler, SHARED_PAUSE_MS, SHARED), 2 * SHARED_PAUSE_MS);
+    assert_int_equal(pause_after(bus, handler, SHARED_PAUSE_MS_MAX, SHARED), SHARED_PAUSE_MS_MAX);
+    assert_int_equal(handler->shared_most(handler), 1);
+    handler_sql_free(handler);
+}
+
 /* What outlives a transaction: settings, advisory locks, temporary tables, channels. Asked on a connection of the pool. */
 static int64_t session_leftovers(Bus *bus)
 {

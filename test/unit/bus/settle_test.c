@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include "base/sync.h"
 #include "test/unit/bus/fixture.h"
+#include "test/unit/pg/await.h"
 
 static ClaimedCommand *claimed_again(Bus *bus)
 {
@@ -44,6 +46,60 @@ TEST(settle_outcomes_lead_where_they_should)
         assert_int_equal(bus_count(bus, "lease"), 0);
         assert_int_equal(bus_count(bus, arena_print(bus->arena, "audit where event = '%s'", rows[i].event)), 1);
     }
+}
+
+/* One that waits for the only connection. */
+typedef struct {
+    Bus        *bus;
+    SettleItem *item; /* NULL: an ordinary caller */
+    Checkout   *checkout;
+    ErrorCode   code;
+} Caller;
+
+static void *caller_run(void *context)
+{
+    Caller *caller = context;
+    Error   error  = {0};
+
+    caller->code = caller->item ? settle_many(caller->bus->pool, soon(), caller->bus->arena, &caller->item, 1, &error)
+                                : pool_acquire(caller->bus->pool, soon(), &caller->checkout, &error);
+    return NULL;
+}
+
+static int waiting_of(Pool *pool)
+{
+    PoolStatus status;
+
+    pool_status(pool, &status);
+    return status.waiting;
+}
+
+TEST(settle_goes_before_ordinary_callers_that_came_first)
+{
+    scoped(bus_free) Bus *bus        = bus_new(1);
+    ClaimedCommand       *claimed    = one_claimed(bus);
+    SettleItem            item       = {.id = claimed->id, .token = claimed->token, .outcome = OUTCOME_COMPLETE};
+    Caller                callers[2] = {
+        {.bus = bus},
+        {.bus = bus, .item = &item}
+    };
+    Checkout *held = NULL;
+    pthread_t threads[2];
+    Error     error;
+
+    assert_ok(pool_acquire(bus->pool, soon(), &held, &error));
+    for (int i = 0; i < 2; i++) {
+        threads[i] = thread_start("caller", caller_run, &callers[i]);
+        await(waiting_of(bus->pool) == i + 1);
+    }
+    pool_release(held);
+    thread_join(threads[0]);
+    assert_int_equal(callers[0].code, OK);
+    assert_int_equal(bus_count(bus, "outcome"), 1);
+    pool_release(callers[0].checkout);
+    thread_join(threads[1]);
+    assert_int_equal(callers[1].code, OK);
+    assert_true(item.settled);
 }
 
 TEST(retry_follows_the_schedule_of_the_type_then_of_the_domain)

@@ -152,6 +152,31 @@ TEST(worker_runs_alone_what_was_undone_with_others)
     assert_int_equal(bus_count(bus, "outcome where attempts = 1"), 100);
 }
 
+TEST(worker_shares_a_transaction_among_no_more_than_a_mebibyte_of_payloads)
+{
+    scoped(bus_free) Bus *bus     = bus_new(8);
+    const size_t          size    = 400 << 10;
+    char                 *payload = arena_alloc(bus->arena, size + 1);
+    Undoing               undoing = {
+                      .base = {.run = undoing_run, .run_shared = undoing_run_shared, .shared_most = undoing_most}
+    };
+    Running running;
+
+    memset(payload, 'x', size);
+    payload[0] = payload[size - 1] = '"';
+    payload[size]                  = '\0';
+    for (int i = 0; i < 60; i++) {
+        SendItem  item  = bus_item("mail", "t", payload);
+        SendItem *list  = &item;
+        Error     error = {0};
+
+        assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    }
+    running_start(&running, bus, (WorkerOptions){.handler = &undoing.base, .concurrency = 2, .drain = true});
+    assert_int_equal(running_end(&running).completed, 60);
+    assert_int_equal(atomic_load(&undoing.most), 2);
+}
+
 TEST(worker_drains_and_completes_everything)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);

@@ -616,6 +616,34 @@ TEST(tx_of_foreign_code_spares_a_process_that_began_later)
     fixture_free(&fixture);
 }
 
+static ErrorCode path_body(Tx *tx, void *context, Error *reterr)
+{
+    return db_get_text(tx, "select current_setting('search_path') as value", DB_NONE, context, reterr);
+}
+
+/* The search_path of the login names what others can write to. */
+TEST(tx_and_call_look_for_names_in_no_schema_of_others)
+{
+    static const char own[]   = "pg_catalog, pg_temp";
+    Fixture           fixture = fixture_new();
+    TxOptions         options = options_of(&fixture);
+    const char       *path    = NULL;
+    Error             error;
+
+    database_exec(fixture.db, "do $$ begin execute format('alter database %I set search_path = trap, pg_catalog', "
+                              "current_database()); end $$");
+    assert_ok(tx_run(fixture.pool, &options, path_body, &path, &error));
+    assert_string_equal(own, path);
+    path = NULL;
+    assert_ok(db_call(fixture.pool, &options, "select current_setting('search_path') as value", DB_NONE, &db_text_shape,
+                      &path, &error));
+    assert_string_equal(own, path);
+    options.is_foreign = true;
+    assert_ok(tx_run(fixture.pool, &options, path_body, &path, &error));
+    assert_string_equal("trap, pg_catalog", path);
+    fixture_free(&fixture);
+}
+
 TEST(call_lost_answer_is_unknown_without_a_key_and_run_again_with_one)
 {
     static const char sql[]   = "with k as (insert into public.done values ($1) on conflict do nothing returning 1)"

@@ -149,16 +149,29 @@ TEST(repeat_runs_inside_an_each_and_around_one)
 
 /* ---- the limit of records ---- */
 
-/* Each round leaves three records, a set, a wait and a decision: the last one that begins can be recorded to its end. */
+/* A round leaves a record for each step of its list and one for its decision, and the repeat one for its end: the last round that begins can be
+ * recorded to its end. */
 TEST(repeat_begins_no_round_that_cannot_be_recorded)
 {
-    scoped(engine_free) Engine *engine =
-        engine_new("'on_failure': 'fail', 'steps': [" //
-                   REPEAT("{'name': 'n', 'set': {'n': '{{index}}'}}, {'name': 'w', 'wait': {'until': 'true'}}",
-                          "'until': 'state.over', 'times': 10000") "]");
-    const char *done = engine_run(engine), *end = strrchr(done, ';');
+    static const struct {
+        const char *steps, *last, *error;
+    } rows[] = {
+        {"'steps': [{'name': 'poll', 'repeat': [{'name': 'n', 'set': {'n': '{{index}}'}}, {'name': 'w', 'wait': "
+         "{'until': 'true'}}], 'until': 'state.over', 'times': 10000}]", "; poll[3332] done; ", "cannot go on after 3333 rounds"},
+        {"'steps': [{'name': 'poll', 'repeat': [{'name': 'n', 'set': {'n': '{{index}}'}}], 'until': 'state.over', "
+         "'times': 10000}]",                                             "; poll[4998] done; ", "cannot go on after 4999 rounds"},
+    };
 
-    assert_contains(done, "; poll[3332] done; ");
-    assert_string_equal(end, "; reject: step poll: repeat \"poll\" cannot go on after 3333 rounds: the process could "
-                             "not record another one, and may record 10000 steps in all");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
+        scoped(engine_free) Engine *engine = engine_new(arena_print(arena, "'on_failure': 'fail', %s", rows[i].steps));
+        const char                 *done = engine_run(engine), *end = strrchr(done, ';');
+
+        assert_contains(done, rows[i].last);
+        assert_string_equal(arena_print(arena,
+                                        "; reject: step poll: repeat \"poll\" %s: the process could not record "
+                                        "another one, and may record 10000 steps in all",
+                                        rows[i].error),
+                            end);
+    }
 }

@@ -388,6 +388,21 @@ TEST(game_undo_refuses_words)
     chat_done(&chat);
 }
 
+TEST(game_undo_that_comes_too_late_says_for_whom_it_is)
+{
+    Chat chat = chat_new(2);
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    database_exec(chat.fixture->db, "update rating.match set played_at = now() - interval '2 hours'; "
+                                    "update rating.history set played_at = (select played_at from rating.match)");
+    rating_fixture_set(chat.fixture, "undo_hours", "1");
+    assert_contains(say(&chat, 0, "/undo"), "more than 1 hours old: only an admin may undo it");
+    rating_fixture_set(chat.fixture, "undo_hours", "0");
+    assert_contains(say(&chat, 0, "/undo"), "In this group only admins can undo matches");
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "match where undone_at is null"));
+    chat_done(&chat);
+}
+
 /* Without the first match player 0 gains by the second one the point that the first one gave. */
 TEST(game_undo_lists_only_ratings_that_changed)
 {
