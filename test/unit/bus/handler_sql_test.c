@@ -209,6 +209,7 @@ TEST(sql_handler_effects_are_exactly_once_whatever_breaks)
 /* ---- several commands in one transaction ---- */
 
 #define SHARED 4
+#define TRIES  1000
 
 typedef struct {
     Job        jobs[SHARED], *job_list[SHARED];
@@ -250,8 +251,12 @@ TEST(sql_handlers_share_a_transaction_and_one_that_fails_is_undone_alone)
     static const char *const payloads[SHARED] = {"{\"n\": 1}", "{\"code\": \"08006\"}", "{}", "{\"code\": \"QU065\"}"};
     scoped(bus_free) Bus    *bus              = bus_with_functions();
     Shared                  *shared           = shared_new(bus, payloads);
+    int                      undone           = SHARED;
 
-    assert_int_equal(handle_shared(bus, shared, "public.pay"), 2);
+    /* On a busy machine the time of the statement may be over, which undoes all of them: then they are tried again. */
+    for (int tries = 0; undone == SHARED && tries < TRIES; tries++)
+        undone = handle_shared(bus, shared, "public.pay");
+    assert_int_equal(undone, 2);
     assert_string_equal(shared->items[0].status, "COMPLETED");
     assert_string_equal(shared->items[2].status, "COMPLETED");
     assert_int_equal(effects(bus), 2);
@@ -270,7 +275,8 @@ TEST(sql_handlers_that_share_have_effects_exactly_once_whatever_breaks)
         Shared               *shared = shared_new(bus, NULL);
 
         fault_arm(points[i], 1);
-        assert_int_equal(handle_shared(bus, shared, "public.pay"), SHARED);
+        for (int tries = 0; !fault_was_hit() && tries < TRIES; tries++) /* until the statement ends in time */
+            assert_int_equal(handle_shared(bus, shared, "public.pay"), SHARED);
         assert_true(fault_was_hit());
         fault_arm_nth(0);
         for (int n = 0; n < SHARED; n++) {
