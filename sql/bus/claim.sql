@@ -148,23 +148,35 @@ begin
 end
 $$;
 
--- The p_count-th row of a domain, from p_priority down, each priority from behind its position in p_after. Null: there are fewer.
+-- The next p_count rows of a domain, from p_priority down, each priority from behind its position in p_after. priority: the one in which they end; null:
+-- there are fewer. after: the last position of each priority with them; of those without, as in p_after.
 create or replace function pawl.claim_window (
-  p_domain_id integer, p_priority integer, p_after bigint[], p_count integer, out priority smallint, out pos bigint)
+  p_domain_id integer, p_priority integer, p_after bigint[], p_count integer, out priority smallint, out after bigint[])
   language plpgsql
 as $$
 #variable_conflict use_column
 begin
-  select r.priority, r.pos into priority, pos
-  from generate_series(p_priority, 0, -1) p (priority)
-  cross join lateral (
-    select r.priority, r.pos
-    from pawl.ready r
-    where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_after[p.priority + 1]
-    order by r.pos
-    limit p_count
-  ) r
-  offset p_count - 1 limit 1;
+  with found as materialized (
+    select r.priority, max(r.pos) as pos, count(*) as count
+    from (
+      select r.priority, r.pos
+      from generate_series(p_priority, 0, -1) p (priority)
+      cross join lateral (
+        select r.priority, r.pos
+        from pawl.ready r
+        where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_after[p.priority + 1]
+        order by r.pos
+        limit p_count
+      ) r
+      limit p_count
+    ) r
+    group by r.priority
+  )
+  select (select min(f.priority) from found f having sum(f.count) = p_count),
+         array(select coalesce((select f.pos from found f where f.priority = p.priority), p_after[p.priority + 1])
+               from generate_series(0, 9) p (priority)
+               order by p.priority)
+  into priority, after;
 end
 $$;
 
@@ -172,11 +184,11 @@ $$;
 -- has_last: some are in their last attempt.
 -- One statement reads all priorities: a claim of one command would spend most of its time on starting a statement for each.
 -- p_read: read at most so many rows, of any type; null: all. They are read in growing windows, whose end is found first, so that a claim that finds
--- its types at once reads few. end_priority, end_pos: where it stopped when it found none in them: nothing that was queued of higher priorities,
--- or of this one up to there, may be leased. Null: it has found some, or read to the end of the queue.
+-- its types at once reads few. after: when it found none in them, the positions of all priorities, from 0 on, behind which it has not read; null: it has
+-- found some, or read to the end of the queue.
 create or replace function pawl.claim_find (
   p_domain_id integer, p_limit integer, p_after bigint[], p_types text[], p_begin integer, p_lost integer, p_read integer,
-  out tids tid[], out lost bigint[], out has_last boolean, out end_priority smallint, out end_pos bigint)
+  out tids tid[], out lost bigint[], out has_last boolean, out after bigint[])
   language plpgsql
 as $$
 #variable_conflict use_column
@@ -190,8 +202,8 @@ declare
   v_pos bigint;
   v_unread integer := p_read;
   v_window integer := 32; -- so many rows are read at a time
-  v_end_priority integer; -- the last row of the window; null: the window has no end
-  v_end_pos bigint;
+  v_end_priority integer; -- in which the window ends; null: it has no end
+  v_ends bigint[]; -- the last positions of each priority in the window
   v_tids tid[];
   v_ids bigint[];
   v_keys text[];
@@ -212,7 +224,7 @@ begin
   loop
     if v_unread is not null then
       v_window := least(greatest(v_window, v_chunk), v_unread);
-      select e.priority, e.pos into v_end_priority, v_end_pos
+      select e.priority, e.after into v_end_priority, v_ends
       from pawl.claim_window(p_domain_id, v_priority, v_after, v_window) e;
       v_unread := v_unread - v_window;
       v_window := 4 * v_window;
@@ -228,7 +240,7 @@ begin
         select r.ctid as tid, r.id, r.order_key, r.extras, r.attempt > 0 or r.max_attempts = 1 as is_careful
         from pawl.ready r
         where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > v_after[p.priority + 1]
-          and r.pos <= case when p.priority = v_end_priority then v_end_pos else 9223372036854775807 end
+          and r.pos <= case when p.priority = v_end_priority then v_ends[p.priority + 1] else 9223372036854775807 end
           and (p_types is null or exists (
             select from pawl.command c where c.id = r.id and c.type = any (p_types)))
         order by r.pos
@@ -241,7 +253,7 @@ begin
     if v_ordered > 0 or v_is_careful or v_found > v_left then
       v_read := v_read + v_ordered;
       select r.priority, r.pos into v_priority, v_pos from pawl.ready r where r.ctid = v_tids[v_found];
-      v_after[v_priority + 1] := v_pos;
+      v_after := v_after[:v_priority] || v_pos || (coalesce(v_ends, v_after))[v_priority + 2:];
       select a.tids, a.ids into v_tids, v_ids from pawl.claim_admit(p_domain_id, v_left, v_keys, v_tids, v_ids) a;
     end if;
     if v_is_careful and v_tids is not null then
@@ -270,12 +282,11 @@ begin
     if v_found < v_chunk or (v_ordered = 0 and not v_is_careful) then
       exit when v_end_priority is null;
       v_priority := v_end_priority;
-      v_after[v_priority + 1] := v_end_pos;
+      v_after := v_ends;
     end if;
     if v_unread = 0 then
       if cardinality(tids) = 0 then
-        end_priority := v_priority;
-        end_pos := v_after[v_priority + 1];
+        after := v_after;
       end if;
       exit;
     end if;
@@ -293,8 +304,8 @@ $$;
 -- p_unflushed: as of pawl.lease_commit. After a crash that has undone the claim the row that the token names is gone, and the command is claimed again as
 -- if it had not been. A last attempt must not be had twice.
 -- progress: the last report of the attempts before; null: there is none.
--- p_read: of a claim of some types, read at most so many commands; null: all. When none of them may be leased and more are queued, the only row has a null
--- id, and the priority and position at which a next claim has to go on, with those of p_after for the others.
+-- p_read: of a claim of some types, read at most so many commands; null: all. When none of them may be leased and more are queued, there are ten rows with
+-- null ids: for each priority the position behind which a next claim has to go on.
 create or replace function pawl.claim (
   p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text, p_workers text[] default null,
   p_begin integer default null, p_lost integer default 0, p_unflushed boolean default false, p_read integer default null)
@@ -308,6 +319,7 @@ declare
   v_tids tid[];
   v_lost bigint[];
   v_has_last boolean;
+  v_after bigint[];
   v_token bigint;
   v_now timestamptz;
 begin
@@ -326,10 +338,14 @@ begin
   if p_read < 1 then
     raise exception 'read must be from 1 on' using errcode = 'QU001';
   end if;
-  select f.tids, f.lost, f.has_last, f.end_priority, f.end_pos into v_tids, v_lost, v_has_last, priority, pos
+  select f.tids, f.lost, f.has_last, f.after into v_tids, v_lost, v_has_last, v_after
   from pawl.claim_find(p_domain_id, p_limit, p_after, p_types, p_begin, p_lost, case when p_types is not null then p_read end) f;
-  if pos is not null then
-    return next;
+  if v_after is not null then
+    for v_priority in 0..9 loop
+      priority := v_priority;
+      pos := v_after[v_priority + 1];
+      return next;
+    end loop;
     return;
   end if;
   if cardinality(v_tids) = 0 then

@@ -34,7 +34,7 @@ select nullif(left(current_setting('pawl.wake', true), 4000), '') as wake from p
 -- Lease up to $2 commands of domain number $1 for $3 ms, each priority behind its position in $4.
 -- $1 domain, $2 limit, $3 lease, $4 positions, $5 types or null, $6 worker, $7 workers of each or null, $8 how many can be
 -- begun at once, $9 how many lost ones the worker has, null when one must be alone, $10 commit without waiting for the flush,
--- $11 how many to read of which none is of the types; then the only row has a null id
+-- $11 how many to read of which none is of the types; then ten rows with null ids have the positions to go on from
 select c.id, c.token, c.command_id, c.type, c.payload, c.attempt::integer as attempt,
        c.max_attempts::integer as max_attempts, c.priority::integer as priority, c.pos, c.progress, c.lost
 from pawl.claim($1::integer, $2::integer, $3::integer, $4::bigint[], $5::text[], $6::text, $7::text[], $8::integer, $9::integer,

@@ -114,28 +114,13 @@ static DbArg claimer_types(const Claimer *claimer, Arena *arena)
     return claimer->type_count ? db_texts(arena, claimer->types, claimer->type_count) : db_null();
 }
 
-static const int64_t *claimer_positions(const Claimer *claimer, ClaimFrom from)
-{
-    static const int64_t beginning[PRIORITY_COUNT];
-
-    switch (from) {
-    case CLAIM_FROM_CURSOR:
-        return claimer->cursor.position;
-    case CLAIM_FROM_WATERMARK:
-        return claimer->cursor.watermark;
-    case CLAIM_FROM_START:
-        break;
-    }
-    return beginning;
-}
-
 void claimer_positions_read(const Claimer *claimer, Mono now, int64_t *ret_positions)
 {
     ClaimFrom from = claim_cursor_search_from(&claimer->cursor, now);
 
     /* A scan from the first row is for what no cursor promises; the poll does it. */
     from = from == CLAIM_FROM_START ? CLAIM_FROM_WATERMARK : from;
-    memcpy(ret_positions, claimer_positions(claimer, from), PRIORITY_COUNT * sizeof *ret_positions);
+    memcpy(ret_positions, claim_cursor_after(&claimer->cursor, from), PRIORITY_COUNT * sizeof *ret_positions);
 }
 
 bool claimer_has_type(const Claimer *claimer, const char *type)
@@ -183,7 +168,7 @@ static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFro
     void          *rows;
     DbArgs         args =
         DB_ARGS(db_i32(claimer->domain_id), db_i32(terms->limit), db_i32(terms->lease_ms),
-                db_i64s(options->arena, claimer_positions(claimer, from), PRIORITY_COUNT),
+                db_i64s(options->arena, claim_cursor_after(&claimer->cursor, from), PRIORITY_COUNT),
                 claimer_types(claimer, options->arena), db_text(claimer->worker),
                 claimer->workers ? db_texts(options->arena, claimer->workers, terms->limit) : db_null(),
                 db_i32(terms->limit - terms->ahead), terms->lost == CLAIM_LOST_ALONE ? db_null() : db_i32(terms->lost),
@@ -193,12 +178,14 @@ static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFro
     TRY(db_call_many(claimer->pool, options, source ? source->sql : sql_bus_claim, args, shape, &rows, ret_count,
                      reterr));
     *ret_list = source ? commands_take(options->arena, rows, shape->size, *ret_count) : rows;
-    if (*ret_count == 1 && (*ret_list)->id == 0) {
-        claim_cursor_stopped(&claimer->cursor, from, (*ret_list)->priority, (*ret_list)->pos);
+    if (claimer->type_count > 0)
+        claim_cursor_scan(&claimer->cursor, from);
+    if (*ret_count == PRIORITY_COUNT && (*ret_list)->id == 0) {
+        claim_cursor_stopped(&claimer->cursor, *ret_list);
         *ret_count = 0;
         return OK;
     }
-    claim_cursor_took(&claimer->cursor, *ret_list, *ret_count);
+    claim_cursor_took(&claimer->cursor, clock_mono(), *ret_list, *ret_count);
     metric_add(&bus_metrics.claimed, *ret_count);
     return OK;
 }
@@ -301,7 +288,7 @@ static ErrorCode claimer_skip_others(Claimer *claimer, const TxOptions *options,
     return OK;
 }
 
-/* The same for a part of a scan, which the next part need not wait for: it goes on from the position in any case. */
+/* The same for a part of a scan, which the next part need not wait for: it goes on where this one was stopped in any case. */
 static ErrorCode claimer_skip_part(Claimer *claimer, const TxOptions *options, Mono start, Error *reterr)
 {
     if (!claim_cursor_is_below(&claimer->cursor))
@@ -326,7 +313,7 @@ ErrorCode claimer_claim_part(Claimer *claimer, Deadline deadline, Arena *arena, 
                              ClaimedCommand **ret_list, int *ret_count, bool *ret_more, Error *reterr)
 {
     TxOptions options = {.name = "claim", .deadline = deadline, .arena = arena, .prepare = true};
-    ClaimScan scan    = claimer->cursor.scan; /* that this claim goes on with */
+    ClaimScan scan; /* that this claim goes on with */
     Mono      start;
     ClaimFrom from;
     bool      rested;
@@ -340,18 +327,19 @@ ErrorCode claimer_claim_part(Claimer *claimer, Deadline deadline, Arena *arena, 
     start  = clock_mono();
     rested = !mono_before(start, claimer->cursor.pause_until);
     from   = claim_cursor_from(&claimer->cursor, start);
-    if (from == CLAIM_FROM_CURSOR) {
+    scan   = claimer->cursor.scan;
+    if (from == CLAIM_FROM_CURSOR || from == CLAIM_FROM_SCAN) {
         TRY(claim_from(claimer, &options, from, terms, ret_list, ret_count, reterr));
         if (*ret_count == 0 && scan.from == CLAIM_FROM_CURSOR && !claimer->cursor.scan.is_open &&
             claim_cursor_may_start_lower(&claimer->cursor, clock_mono()))
             from = CLAIM_FROM_WATERMARK;
     }
-    if (from != CLAIM_FROM_CURSOR)
+    if (from == CLAIM_FROM_WATERMARK || from == CLAIM_FROM_START)
         TRY(claim_below(claimer, &options, from, terms, ret_list, ret_count, reterr));
     if (*ret_count > 0)
         return OK;
-    *ret_more = claimer->cursor.scan.is_open;
-    if (*ret_more)
+    *ret_more = claimer->cursor.scan.is_open || scan.was_kept;
+    if (claimer->cursor.scan.is_open)
         return claimer_skip_part(claimer, &options, start, reterr);
     return rested ? claimer_skip_others(claimer, &options, start, scan.took_us, reterr) : OK;
 }
@@ -386,7 +374,7 @@ static ErrorCode ready_find(const TxOptions *options, Pool *pool, Claimer *const
     for (int i = 0; i < count; i++) {
         domains[i] = list[i]->domain;
         types[i]   = claimer_types_text(list[i], arena);
-        memcpy(floors + (ptrdiff_t)i * PRIORITY_COUNT, claimer_positions(list[i], starts[i]),
+        memcpy(floors + (ptrdiff_t)i * PRIORITY_COUNT, claim_cursor_after(&list[i]->cursor, starts[i]),
                PRIORITY_COUNT * sizeof *floors);
     }
     return db_call_many(pool, options, sql_bus_claimers_ready,

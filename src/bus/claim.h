@@ -21,8 +21,9 @@
  * CLAIM_PAUSE_MS.
  *
  * A claimer of some types scans the commands of the others, in parts: a statement reads at most CLAIM_READ_MAX of them, and the next
- * one goes on from where it stopped. Until such a scan has ended, no other one begins. After each part the claimer proves that what it
- * read is none of its own, and begins behind that from then on. A scan from the first row proves nothing below the watermark.
+ * one goes on from where it stopped. Until such a scan has ended or found something, no other one begins. After each part the claimer proves that what it
+ * read is none of its own, and begins behind that from then on. A scan from the first row proves nothing below the watermark; so one that has found
+ * something, such as a command of a higher priority, is kept, and goes on CLAIM_LOW_MS later.
  *
  * A claim is committed without waiting for the flush, unless it has a command in its last attempt. A crash of the server within the next moments may undo it:
  * its token names no lease then, so its worker changes nothing, and the command is claimed again, by the next claim from the first row at the latest. Its settle
@@ -152,7 +153,8 @@ void requeue_prove(Requeue *state, const Requeued *requeued);
 
 /* ---- the cursor of a claimer by itself, without a database ---- */
 
-typedef enum { CLAIM_FROM_CURSOR, CLAIM_FROM_WATERMARK, CLAIM_FROM_START } ClaimFrom;
+/* SCAN: where a scan was stopped. */
+typedef enum { CLAIM_FROM_CURSOR, CLAIM_FROM_WATERMARK, CLAIM_FROM_START, CLAIM_FROM_SCAN } ClaimFrom;
 
 /* What pawl.decided_position() said. */
 typedef struct {
@@ -160,26 +162,31 @@ typedef struct {
     int64_t firsts[PRIORITY_COUNT]; /* the first row behind the watermark; allocated + 1: none */
 } DecidedPosition;
 
-/* A scan that was stopped before the end of the queue; the next claim from the position goes on with it. */
+/* A scan in parts. */
 typedef struct {
     bool      is_open;
-    ClaimFrom from;    /* where it began */
-    int64_t   took_us; /* by now */
+    bool      was_kept;              /* it does not tell what was queued since it began */
+    ClaimFrom from;                  /* where it began */
+    int64_t   took_us;               /* by now */
+    int64_t   after[PRIORITY_COUNT]; /* it goes on behind these */
 } ClaimScan;
 
 typedef struct {
-    int64_t position[PRIORITY_COUNT]; /* may be below the watermark during a scan */
+    int64_t position[PRIORITY_COUNT];
     int64_t watermark[PRIORITY_COUNT];
     /* The promise under way: all numbers up to allocated are decided once the oldest transaction is `running` or later. */
     int64_t   allocated, running; /* running 0: none */
     int64_t   decided;            /* all numbers up to this one are */
     Mono      low_at, full_at;    /* the next planned scans */
     Mono      pause_until;        /* no scan from below the position before this */
-    ClaimScan scan;
+    ClaimScan scan;               /* that the next claim goes on with */
+    ClaimScan kept;               /* one from the first row that has found something; it goes on at full_at */
 } ClaimCursor;
 
 /* Where the next claim should begin; anything but CLAIM_FROM_CURSOR is recorded as made now. */
 ClaimFrom claim_cursor_from(ClaimCursor *cursor, Mono now);
+/* The positions of this place. */
+const int64_t *claim_cursor_after(const ClaimCursor *cursor, ClaimFrom from);
 /* Where to search without a claim. Nothing is recorded, so the claim that follows begins there, too. */
 ClaimFrom claim_cursor_search_from(const ClaimCursor *cursor, Mono now);
 /* It found nothing. */
@@ -188,10 +195,12 @@ void claim_cursor_searched(ClaimCursor *cursor, Mono now, ClaimFrom from, const 
 bool claim_cursor_may_start_lower(const ClaimCursor *cursor, Mono now);
 /* A scan from below the position ended now and took took_us. */
 void claim_cursor_measured(ClaimCursor *cursor, Mono now, int64_t took_us);
-/* A claim from there took nothing, and was stopped at this position. The next one reads on, also what is below the old position. */
-void claim_cursor_stopped(ClaimCursor *cursor, ClaimFrom from, int priority, int64_t pos);
-/* A claim took these, or nothing and was not stopped. */
-void claim_cursor_took(ClaimCursor *cursor, const ClaimedCommand *list, int count);
+/* A claim in parts from there: if no scan is open, one is from now on. */
+void claim_cursor_scan(ClaimCursor *cursor, ClaimFrom from);
+/* Its claim took nothing, and was stopped; rows: PRIORITY_COUNT, each with a priority and the position to go on behind. */
+void claim_cursor_stopped(ClaimCursor *cursor, const ClaimedCommand *rows);
+/* A claim took these, or nothing and was not stopped: its scan is over. */
+void claim_cursor_took(ClaimCursor *cursor, Mono now, const ClaimedCommand *list, int count);
 /* Is there anything left to prove? */
 bool claim_cursor_is_behind(const ClaimCursor *cursor);
 /* Does its scan read what is known to be empty, to be sure? */

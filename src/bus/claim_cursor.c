@@ -3,6 +3,8 @@
  */
 #include "bus/claim.h"
 
+#include <string.h>
+
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -13,19 +15,52 @@ bool claim_cursor_may_start_lower(const ClaimCursor *cursor, Mono now)
     return !mono_before(now, cursor->pause_until) && claim_cursor_is_behind(cursor);
 }
 
+/* From the first row, or on with such a scan that was kept. */
+static ClaimFrom full_begin(ClaimCursor *cursor, Mono now)
+{
+    cursor->full_at = mono_plus_ms(now, CLAIM_FULL_MS);
+    if (!cursor->kept.is_open)
+        return CLAIM_FROM_START;
+    cursor->scan          = cursor->kept;
+    cursor->scan.was_kept = true;
+    cursor->kept          = (ClaimScan){0};
+    return CLAIM_FROM_SCAN;
+}
+
 ClaimFrom claim_cursor_from(ClaimCursor *cursor, Mono now)
 {
-    if (cursor->scan.is_open || mono_before(now, cursor->pause_until))
+    if (cursor->scan.is_open)
+        return CLAIM_FROM_SCAN;
+    if (mono_before(now, cursor->pause_until))
         return CLAIM_FROM_CURSOR;
-    if (!mono_before(now, cursor->full_at)) {
-        cursor->full_at = mono_plus_ms(now, CLAIM_FULL_MS);
-        return CLAIM_FROM_START;
+
+    bool is_low  = claim_cursor_is_behind(cursor) && !mono_before(now, cursor->low_at);
+    bool is_full = !mono_before(now, cursor->full_at);
+
+    /* Those from the watermark and one that was kept take turns. */
+    if (is_full && !(cursor->kept.is_open && is_low && mono_before(cursor->low_at, cursor->full_at)))
+        return full_begin(cursor, now);
+    if (!is_low)
+        return CLAIM_FROM_CURSOR;
+    cursor->low_at = mono_plus_ms(now, CLAIM_LOW_MS);
+    return CLAIM_FROM_WATERMARK;
+}
+
+const int64_t *claim_cursor_after(const ClaimCursor *cursor, ClaimFrom from)
+{
+    static const int64_t beginning[PRIORITY_COUNT];
+
+    switch (from) {
+    case CLAIM_FROM_CURSOR:
+        return cursor->position;
+    case CLAIM_FROM_WATERMARK:
+        return cursor->watermark;
+    case CLAIM_FROM_SCAN:
+        return cursor->scan.after;
+    case CLAIM_FROM_START:
+        break;
     }
-    if (claim_cursor_is_behind(cursor) && !mono_before(now, cursor->low_at)) {
-        cursor->low_at = mono_plus_ms(now, CLAIM_LOW_MS);
-        return CLAIM_FROM_WATERMARK;
-    }
-    return CLAIM_FROM_CURSOR;
+    return beginning;
 }
 
 ClaimFrom claim_cursor_search_from(const ClaimCursor *cursor, Mono now)
@@ -37,8 +72,10 @@ ClaimFrom claim_cursor_search_from(const ClaimCursor *cursor, Mono now)
 
 void claim_cursor_searched(ClaimCursor *cursor, Mono now, ClaimFrom from, const DecidedPosition *decided_position)
 {
-    if (from == CLAIM_FROM_START)
+    if (from == CLAIM_FROM_START) {
         cursor->full_at = mono_plus_ms(now, CLAIM_FULL_MS);
+        cursor->kept    = (ClaimScan){0};
+    }
     if (from == CLAIM_FROM_CURSOR)
         return; /* what is between the watermark and the position was not read */
     cursor->scan = (ClaimScan){0};
@@ -78,26 +115,40 @@ static bool decided_is_behind(const ClaimCursor *cursor, const DecidedPosition *
     return decided_position->allocated < cursor->decided || decided_position->running < cursor->running;
 }
 
-void claim_cursor_stopped(ClaimCursor *cursor, ClaimFrom from, int priority, int64_t pos)
+static void positions_raise(int64_t *positions, const ClaimedCommand *list, int count)
 {
-    if (!cursor->scan.is_open)
-        cursor->scan = (ClaimScan){.is_open = true, .from = from};
-    cursor->position[priority] = pos;
-    for (int i = 0; i < priority && from != CLAIM_FROM_CURSOR; i++) /* higher priorities come first */
-        cursor->position[i] = from == CLAIM_FROM_WATERMARK ? cursor->watermark[i] : 0;
+    for (int i = 0; i < count; i++)
+        positions[list[i].priority] = larger(positions[list[i].priority], list[i].pos);
 }
 
-void claim_cursor_took(ClaimCursor *cursor, const ClaimedCommand *list, int count)
+void claim_cursor_scan(ClaimCursor *cursor, ClaimFrom from)
 {
-    bool was_open = cursor->scan.is_open;
+    if (cursor->scan.is_open)
+        return;
+    cursor->scan = (ClaimScan){.is_open = true, .from = from};
+    memcpy(cursor->scan.after, claim_cursor_after(cursor, from), sizeof cursor->scan.after);
+}
+
+void claim_cursor_stopped(ClaimCursor *cursor, const ClaimedCommand *rows)
+{
+    positions_raise(cursor->scan.after, rows, PRIORITY_COUNT);
+    if (cursor->scan.from == CLAIM_FROM_CURSOR)
+        positions_raise(cursor->position, rows, PRIORITY_COUNT);
+}
+
+void claim_cursor_took(ClaimCursor *cursor, Mono now, const ClaimedCommand *list, int count)
+{
+    ClaimScan scan = cursor->scan;
 
     cursor->scan = (ClaimScan){0};
-    if (list_is_below(cursor, list, count))
+    if (list_is_below(cursor, list, count)) {
         memory_forget(cursor);
-    for (int i = 0; i < PRIORITY_COUNT && was_open; i++) /* one from the first row may have ended below */
-        cursor->position[i] = larger(cursor->position[i], cursor->watermark[i]);
-    for (int i = 0; i < count; i++)
-        cursor->position[list[i].priority] = larger(cursor->position[list[i].priority], list[i].pos);
+    } else if (scan.is_open && scan.from == CLAIM_FROM_START && count > 0) {
+        positions_raise(scan.after, list, count);
+        cursor->kept    = scan;
+        cursor->full_at = mono_plus_ms(now, CLAIM_LOW_MS);
+    }
+    positions_raise(cursor->position, list, count);
 }
 
 bool claim_cursor_is_behind(const ClaimCursor *cursor)
@@ -111,7 +162,7 @@ bool claim_cursor_is_behind(const ClaimCursor *cursor)
 bool claim_cursor_is_below(const ClaimCursor *cursor)
 {
     for (int i = 0; i < PRIORITY_COUNT; i++)
-        if (cursor->position[i] < cursor->watermark[i])
+        if (cursor->scan.is_open && cursor->scan.after[i] < cursor->watermark[i])
             return true;
     return false;
 }
@@ -134,6 +185,8 @@ void claim_cursor_prove(ClaimCursor *cursor, const DecidedPosition *decided_posi
         cursor->watermark[i] = larger(cursor->watermark[i], proven);
         /* Nothing is left below the watermark, so a claim from the position need not begin there either. */
         cursor->position[i] = larger(cursor->position[i], cursor->watermark[i]);
+        if (cursor->scan.from != CLAIM_FROM_START)
+            cursor->scan.after[i] = larger(cursor->scan.after[i], cursor->watermark[i]);
     }
     if (!cursor->running) {
         cursor->allocated = decided_position->allocated;

@@ -3,11 +3,12 @@ create function send_some (p_type text, p_count integer, p_priority integer) ret
   select count(*) from pawl.send('read', array_fill(p_type, array[p_count]), array_fill('1'::jsonb, array[p_count]),
     p_priorities => array_fill(p_priority::smallint, array[p_count]))
 $$;
--- n: how many rows of the priority are before the position, with it.
+-- n: how many rows of the priority are before the position, with it. Without a type: the positions that it has moved.
 create function claim_part (p_after bigint[], p_types text[], p_read integer, p_limit integer default 1)
   returns table (type text, priority smallint, n bigint, pos bigint) language sql as $$
   select c.type, c.priority, (select count(*) from pawl.ready r where r.priority = c.priority and r.pos <= c.pos), c.pos
   from pawl.claim(pawl.domain_find('read'), p_limit, 60000, p_after, p_types, 'w', p_read => p_read) c
+  where c.id is not null or c.pos > p_after[c.priority + 1]
 $$;
 -- is_empty: nothing is there, all of the priority was read.
 create function firsts (p_types text[], p_read integer) returns table (priority bigint, n bigint, is_empty boolean) language sql as $$
@@ -21,15 +22,20 @@ create function claim_all (p_types text[], p_read integer) returns table (parts 
   language plpgsql as $$
 declare
   v_after bigint[] := array_fill(0::bigint, array[10]);
-  v_pos bigint;
+  v_row record;
 begin
   parts := 0;
   loop
     parts := parts + 1;
-    select c.type, c.priority, c.n, c.pos into type, priority, n, v_pos from claim_part(v_after, p_types, p_read) c;
-    exit when v_pos is null or type is not null;
-    v_after[priority + 1] := v_pos;
+    v_row := null;
+    for v_row in select * from claim_part(v_after, p_types, p_read) loop
+      v_after[v_row.priority + 1] := v_row.pos;
+    end loop;
+    exit when v_row.pos is null or v_row.type is not null;
   end loop;
+  type := v_row.type;
+  priority := v_row.priority;
+  n := v_row.n;
   return next;
 end $$;
 
@@ -42,6 +48,8 @@ select pg_stat_force_next_flush();
 select indexrelname, idx_tup_read between 1000 and 2300 as is_bounded
 from pg_stat_user_indexes where indexrelname in ('ready_pkey', 'command_pkey') order by indexrelname;
 select * from claim_all('{none}', 1000);
+-- What it has read of a higher priority is not read again.
+select * from claim_all('{none}', 6);
 select * from claim_all('{low}', 1000);
 select * from claim_all('{mine}', 1000);
 -- Until something is found, and up to the limit within what is read.

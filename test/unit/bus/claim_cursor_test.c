@@ -28,9 +28,9 @@ TEST(claim_cursor_front_moves_with_claims_and_never_back)
 {
     ClaimCursor cursor = {0};
 
-    claim_cursor_took(&cursor, (ClaimedCommand[]){at(10), at(12)}, 2);
+    claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(10), at(12)}, 2);
     assert_int_equal(cursor.position[PRIORITY], 12);
-    claim_cursor_took(&cursor, (ClaimedCommand[]){at(7)}, 1);
+    claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(7)}, 1);
     assert_int_equal(cursor.position[PRIORITY], 12);
     assert_int_equal(cursor.position[0], 0);
     assert_true(claim_cursor_is_behind(&cursor));
@@ -40,7 +40,7 @@ TEST(claim_cursor_floor_needs_two_looks)
 {
     ClaimCursor cursor = {0};
 
-    claim_cursor_took(&cursor, (ClaimedCommand[]){at(12)}, 1);
+    claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(12)}, 1);
     claim_cursor_prove(&cursor, &(DecidedPosition){
                                     .allocated = 12, .running = 100, .oldest = 99, .firsts = {13, 13, 13, 13, 13}
     });
@@ -59,7 +59,7 @@ TEST(claim_cursor_search_proves_what_it_has_read)
     Mono            now = {NS_PER_S}, later = mono_plus_ms(now, CLAIM_FULL_MS);
     DecidedPosition first = seen(12, 100, 99, 0), second = seen(20, 120, 100, 0);
 
-    claim_cursor_took(&cursor, (ClaimedCommand[]){at(12)}, 1);
+    claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(12)}, 1);
     assert_int_equal(CLAIM_FROM_START, claim_cursor_search_from(&cursor, now));
     assert_int_equal(CLAIM_FROM_START, claim_cursor_search_from(&cursor, now)); /* a claim would begin there as well */
     claim_cursor_searched(&cursor, now, CLAIM_FROM_START, &first);
@@ -73,34 +73,87 @@ TEST(claim_cursor_search_proves_what_it_has_read)
     assert_int_equal(CLAIM_FROM_CURSOR, claim_cursor_search_from(&cursor, later));
 }
 
-/* A scan from below the position that was stopped reads on from there, and lower priorities from where it began. No other one begins meanwhile. */
-TEST(claim_cursor_goes_on_where_a_scan_was_stopped)
+/* Where a claim was stopped: behind `pos` in PRIORITY, and behind what it began at in the others. */
+static void stopped(ClaimCursor *cursor, ClaimFrom from, int64_t pos)
 {
-    ClaimCursor     cursor = {0};
-    Mono            now = {NS_PER_S}, later = mono_plus_ms(now, 2 * CLAIM_FULL_MS);
+    ClaimedCommand rows[PRIORITY_COUNT];
+
+    claim_cursor_scan(cursor, from);
+    for (int i = 0; i < PRIORITY_COUNT; i++)
+        rows[i] = (ClaimedCommand){.priority = i, .pos = i == PRIORITY ? pos : cursor->scan.after[i]};
+    claim_cursor_stopped(cursor, rows);
+}
+
+/* The watermark is 20, the position 40. */
+static ClaimCursor cursor_proven(void)
+{
+    ClaimCursor     cursor           = {0};
     DecidedPosition decided_position = seen(50, 100, 100, 0);
 
     claim_cursor_prove(&cursor, &(DecidedPosition){.allocated = 20, .running = 90, .oldest = 80});
-    claim_cursor_prove(&cursor, &decided_position); /* the watermark is 20 */
-    claim_cursor_took(&cursor, (ClaimedCommand[]){at(40)}, 1);
+    claim_cursor_prove(&cursor, &decided_position);
+    claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(40)}, 1);
+    return cursor;
+}
+
+/* A scan from below the position that was stopped reads on from there, in all priorities, and moves no position. No other one begins meanwhile. */
+TEST(claim_cursor_goes_on_where_a_scan_was_stopped)
+{
+    ClaimCursor cursor = cursor_proven();
+    Mono        now = {NS_PER_S}, later = mono_plus_ms(now, 2 * CLAIM_FULL_MS);
+
     assert_int_equal(CLAIM_FROM_START, claim_cursor_from(&cursor, now));
     assert_int_equal(CLAIM_FROM_WATERMARK, claim_cursor_from(&cursor, now));
-    claim_cursor_stopped(&cursor, CLAIM_FROM_WATERMARK, PRIORITY, 30);
-    assert_int_equal(cursor.position[PRIORITY], 30);
-    assert_int_equal(cursor.position[0], 20);
+    stopped(&cursor, CLAIM_FROM_WATERMARK, 30);
+    assert_int_equal(claim_cursor_after(&cursor, CLAIM_FROM_SCAN)[PRIORITY], 30);
+    assert_int_equal(claim_cursor_after(&cursor, CLAIM_FROM_SCAN)[0], 20);
+    assert_int_equal(cursor.position[PRIORITY], 40);
     assert_false(claim_cursor_is_below(&cursor));
-    assert_int_equal(CLAIM_FROM_CURSOR, claim_cursor_from(&cursor, later));
-    claim_cursor_stopped(&cursor, CLAIM_FROM_CURSOR, 0, 45);
-    assert_int_equal(cursor.position[PRIORITY], 30);
+    assert_int_equal(CLAIM_FROM_SCAN, claim_cursor_from(&cursor, later));
+    stopped(&cursor, CLAIM_FROM_SCAN, 45);
     assert_int_equal(cursor.scan.from, CLAIM_FROM_WATERMARK);
-    claim_cursor_took(&cursor, NULL, 0);
+    assert_int_equal(cursor.scan.after[PRIORITY], 45);
+    assert_int_equal(cursor.position[PRIORITY], 40);
+    claim_cursor_took(&cursor, later, NULL, 0);
     assert_int_equal(CLAIM_FROM_START, claim_cursor_from(&cursor, later));
-    claim_cursor_stopped(&cursor, CLAIM_FROM_START, PRIORITY, 10);
-    assert_int_equal(cursor.position[0], 0);
+    stopped(&cursor, CLAIM_FROM_START, 10);
+    assert_int_equal(cursor.scan.after[0], 0);
     assert_true(claim_cursor_is_below(&cursor));
-    claim_cursor_took(&cursor, NULL, 0);
+    claim_cursor_took(&cursor, later, NULL, 0);
     assert_false(claim_cursor_is_below(&cursor));
     assert_int_equal(cursor.position[0], 20);
+    /* One from the position moves it. */
+    stopped(&cursor, CLAIM_FROM_CURSOR, 48);
+    assert_int_equal(cursor.position[PRIORITY], 48);
+}
+
+/* Else commands of a higher priority that come again and again would keep what is below the watermark, after a restore, from ever being found. */
+TEST(claim_cursor_keeps_a_scan_from_the_first_row_that_finds_something)
+{
+    ClaimCursor    cursor = cursor_proven();
+    Mono           now = {NS_PER_S}, soon = mono_plus_ms(now, CLAIM_LOW_MS);
+    ClaimedCommand urgent = {.priority = 9, .pos = 60};
+
+    assert_int_equal(CLAIM_FROM_START, claim_cursor_from(&cursor, now));
+    stopped(&cursor, CLAIM_FROM_START, 10);
+    assert_int_equal(CLAIM_FROM_SCAN, claim_cursor_from(&cursor, now));
+    claim_cursor_scan(&cursor, CLAIM_FROM_SCAN);
+    claim_cursor_took(&cursor, now, &urgent, 1);
+    assert_int_equal(cursor.position[9], 60);
+    assert_int_equal(cursor.position[PRIORITY], 40);
+    /* Scans from the watermark have their turns. */
+    assert_int_equal(CLAIM_FROM_WATERMARK, claim_cursor_from(&cursor, now));
+    assert_int_equal(CLAIM_FROM_CURSOR, claim_cursor_from(&cursor, now));
+    assert_int_equal(CLAIM_FROM_SCAN, claim_cursor_from(&cursor, soon));
+    assert_int_equal(cursor.scan.after[PRIORITY], 10);
+    assert_int_equal(cursor.scan.after[9], 60);
+    assert_true(cursor.scan.was_kept);
+    claim_cursor_took(&cursor, soon, &urgent, 1);
+    assert_int_equal(CLAIM_FROM_WATERMARK, claim_cursor_from(&cursor, mono_plus_ms(soon, CLAIM_LOW_MS)));
+    assert_int_equal(CLAIM_FROM_SCAN, claim_cursor_from(&cursor, mono_plus_ms(soon, CLAIM_LOW_MS)));
+    /* It has read all. */
+    claim_cursor_took(&cursor, soon, NULL, 0);
+    assert_int_equal(CLAIM_FROM_START, claim_cursor_from(&cursor, mono_plus_ms(soon, 2 * CLAIM_FULL_MS)));
 }
 
 TEST(claim_cursor_floor_waits_for_a_late_smaller_number)
@@ -108,7 +161,7 @@ TEST(claim_cursor_floor_waits_for_a_late_smaller_number)
     ClaimCursor cursor = {0};
 
     /* Transaction 90 has allocated 5 and not committed; 6 to 12 are done. */
-    claim_cursor_took(&cursor, (ClaimedCommand[]){at(12)}, 1);
+    claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(12)}, 1);
     DecidedPosition first = seen(12, 100, 90, 0);
     claim_cursor_prove(&cursor, &first);
     DecidedPosition still = seen(30, 150, 90, 0);
@@ -134,7 +187,7 @@ TEST(claim_cursor_looks_at_the_front_mostly_and_pays_for_long_looks)
     assert_int_equal(claim_cursor_from(&cursor, now), CLAIM_FROM_START);
     assert_int_equal(claim_cursor_from(&cursor, now), CLAIM_FROM_CURSOR); /* nothing taken, nothing behind */
     assert_false(claim_cursor_may_start_lower(&cursor, now));
-    claim_cursor_took(&cursor, (ClaimedCommand[]){at(1)}, 1);
+    claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(1)}, 1);
     assert_true(claim_cursor_may_start_lower(&cursor, now));
     assert_int_equal(claim_cursor_from(&cursor, now), CLAIM_FROM_WATERMARK);
     assert_int_equal(claim_cursor_from(&cursor, mono_plus_ms(now, CLAIM_LOW_MS - 1)), CLAIM_FROM_CURSOR);
@@ -157,11 +210,11 @@ TEST(claim_cursor_forgets_its_memory_when_a_row_comes_from_below_the_floor)
     ClaimCursor     cursor = {0};
     DecidedPosition first = seen(12, 100, 100, 0), second = seen(20, 120, 120, 0);
 
-    claim_cursor_took(&cursor, (ClaimedCommand[]){at(12)}, 1);
+    claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(12)}, 1);
     claim_cursor_prove(&cursor, &first);
     claim_cursor_prove(&cursor, &second);
     assert_int_equal(cursor.watermark[PRIORITY], 12);
-    claim_cursor_took(&cursor, (ClaimedCommand[]){at(13), at(3), at(5)}, 3);
+    claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(13), at(3), at(5)}, 3);
     assert_int_equal(cursor.watermark[PRIORITY], 0);
     assert_int_equal(cursor.decided, 0);
     assert_int_equal(cursor.running, 0);
@@ -183,7 +236,7 @@ TEST(claim_cursor_forgets_its_memory_when_positions_or_transactions_go_back)
         DecidedPosition first  = seen(12, 100, 99, 0);
         DecidedPosition back   = seen(behind[i].allocated, behind[i].running, behind[i].running, 0);
 
-        claim_cursor_took(&cursor, (ClaimedCommand[]){at(12)}, 1);
+        claim_cursor_took(&cursor, (Mono){0}, (ClaimedCommand[]){at(12)}, 1);
         claim_cursor_prove(&cursor, &first);
         assert_int_equal(cursor.running, 100);
         claim_cursor_prove(&cursor, &back);
