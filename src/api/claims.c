@@ -37,18 +37,37 @@ static void undo_add(Claims *claims, Arena *arena, ClaimedCommand *list, int cou
     cond_signal(&claims->changed);
 }
 
-static void wait_expires(Claims *claims, const ClaimWait *wait)
+/* When its time is over. A wait that no claim was tried for yet waits as long as a claim would end before its request's deadline. */
+static Mono wait_end(const ClaimWait *wait)
 {
-    if (mono_before(wait->until.at, claims->expire_at))
-        claims->expire_at = wait->until.at;
+    Mono last = mono_plus_ms(wait->deadline.at, -CALL_MS);
+
+    return wait->tried && mono_before(wait->until.at, last) ? wait->until.at : last;
 }
 
-/* Under the mutex: is its time over? A wait that no claim was tried for yet is not done, unless all are stopped. */
+static void wait_expires(Claims *claims, const ClaimWait *wait)
+{
+    if (mono_before(wait_end(wait), claims->expire_at))
+        claims->expire_at = wait_end(wait);
+}
+
+/* Under the mutex. */
 static bool wait_is_over(const Claims *claims, const ClaimWait *wait, Mono now)
 {
     if (wait->running)
         return false; /* its claim will say */
-    return claims->stopping || (wait->tried && !mono_before(now, wait->until.at));
+    return claims->stopping || !mono_before(now, wait_end(wait));
+}
+
+/* Under the mutex. */
+static void wait_expire(const Claims *claims, ClaimWait *wait)
+{
+    wait->code  = wait->group->error.code;
+    wait->error = wait->group->error;
+    if (wait->code == OK && !wait->tried && !claims->stopping)
+        wait->code = fail(&wait->error, ERR_TIMEOUT,
+                          "the queue was not read to its end before the deadline of the request: claim again");
+    wait_leave(wait);
 }
 
 /* Under the mutex: waits of the group whose time is over leave it and are put into *ret_done. Returns when the next one is over. */
@@ -59,19 +78,16 @@ static Mono group_expire(Claims *claims, ClaimGroup *group, Mono now, WaitList *
     for (ClaimWait *wait = TAILQ_FIRST(&group->waits), *next; wait; wait = next) {
         next = TAILQ_NEXT(wait, link);
         if (wait_is_over(claims, wait, now)) {
-            wait->code  = group->error.code;
-            wait->error = group->error;
-            wait_leave(wait);
+            wait_expire(claims, wait);
             TAILQ_INSERT_TAIL(ret_done, wait, link);
-        } else if (wait->tried && !wait->running && mono_before(wait->until.at, soonest)) {
-            soonest = wait->until.at;
+        } else if (mono_before(wait_end(wait), soonest)) {
+            soonest = wait_end(wait);
         }
     }
     return soonest;
 }
 
-/* Under the mutex. */
-static void waits_expire(Claims *claims, WaitList *ret_done)
+void claim_waits_expire(Claims *claims, WaitList *ret_done)
 {
     Mono now = clock_mono(), soonest = deadline_never().at, earliest = mono_plus_ms(now, EXPIRE_MS);
 
@@ -319,7 +335,7 @@ static void *thread_body(void *context)
         ClaimGroup *group;
 
         if (deadline_passed((Deadline){claims->expire_at}))
-            waits_expire(claims, &done);
+            claim_waits_expire(claims, &done);
         if (!TAILQ_EMPTY(&done)) {
             mutex_unlock(&claims->mutex);
             waits_done(&done);
@@ -378,6 +394,7 @@ static bool wait_enter(Claims *claims, ClaimWait *wait)
     wait->number = ++claims->number_last;
     wait->group  = claim_group_find(claims, wait);
     TAILQ_INSERT_TAIL(&wait->group->waits, wait, link);
+    wait_expires(claims, wait);
     if (wait->group->state == GROUP_IDLE || wait->group->state == GROUP_WAITING)
         claim_group_move(claims, wait->group, GROUP_DUE);
     return true;

@@ -12,7 +12,8 @@
  *
  * Invariants
  *   1. on_done comes exactly once for each submitted wait, under no lock. `until` bounds it, and the claim under way then. A wait with nothing
- *      is not done before claims have read the whole queue for it; its group claims in parts (claimer_claim_part).
+ *      is not done before claims have read the whole queue for it; its group claims in parts (claimer_claim_part). If that takes until its request's
+ *      deadline, it fails with ERR_TIMEOUT.
  *   2. A wait that was canceled gets no commands: if a claim for it was under way, what it found is released, and no attempt counts.
  *   3. A notification makes only groups of its domain claim, once each. Idle groups cost one statement every POLL_MS for each thousand of
  *      them, with any number of waiters. A wait takes no memory beyond itself, however often its group claims.
@@ -46,7 +47,8 @@ struct ClaimWait {
     int                type_count; /* 0: all */
     int                limit, lease_ms;
     const char        *worker;
-    Deadline           until; /* wait for work until then; already passed: a single claim */
+    Deadline           until;    /* wait for work until then; already passed: a single claim */
+    Deadline           deadline; /* of its request */
     /* on_found is called with what was claimed, on a thread that claims, under no lock: it may read more about it, and release a part of it. On a
      * failure all of what is left is released. What it puts into the arena lives as long as the list. NULL: none. */
     ErrorCode (*on_found)(ClaimWait *wait, Arena *arena, ClaimedCommand *list, int *count, Error *reterr);

@@ -75,6 +75,10 @@ struct Claims {
     pthread_t threads[CLAIMS_THREADS_MAX];
 };
 
+/* claims.c */
+/* Waits whose time is over leave their groups and are put into *ret_done. */
+void claim_waits_expire(Claims *claims, WaitList *ret_done);
+
 /* claims_group.c */
 void claim_groups_init(Claims *claims);
 /* No group has a waiter. */

@@ -50,9 +50,10 @@ static void wait_sent(void *state, bool delivered)
 
 void claims_suspend(Claims *claims, Request *request, ClaimWait *wait)
 {
-    wait->on_done = request_resume;
-    wait->context = request;
-    wait->claims  = claims;
+    wait->on_done  = request_resume;
+    wait->context  = request;
+    wait->claims   = claims;
+    wait->deadline = request_deadline(request);
     request_suspend(request, &(Suspend){.on_resume = wait_answer, .on_closed = wait_closed, .on_sent = wait_sent},
                     wait);
     claims_submit(claims, wait);

@@ -122,3 +122,41 @@ TEST(claims_of_many_types_of_a_domain_forget_no_cursor_of_another)
     assert_int_equal(group_of(&claims, "busy", 0)->scan_last, 0);
     claims_done(&claims);
 }
+
+static ClaimWait *wait_add(ClaimGroup *group, ClaimWait *wait, int until_ms, int deadline_ms, bool tried)
+{
+    *wait = (ClaimWait){.until    = deadline_in_ms(until_ms),
+                        .deadline = deadline_in_ms(deadline_ms),
+                        .tried    = tried,
+                        .group    = group};
+    TAILQ_INSERT_TAIL(&group->waits, wait, link);
+    return wait;
+}
+
+/* One that was not tried waits beyond its own limit, because there may be something for it, but not beyond its request. */
+TEST(claims_that_wait_end_in_time_for_their_requests)
+{
+    Claims      claims;
+    ClaimGroup *group;
+    ClaimWait   waits[5];
+    WaitList    done = TAILQ_HEAD_INITIALIZER(done);
+
+    claims_init(&claims, 2);
+    group           = group_due(&claims, "shop", 0);
+    ClaimWait *late = wait_add(group, &waits[0], -1, 9000, /* tried= */ false);
+    wait_add(group, &waits[1], -1, 3600000, /* tried= */ false);
+    ClaimWait *read = wait_add(group, &waits[2], -1, 3600000, /* tried= */ true);
+    wait_add(group, &waits[3], 3500000, 3600000, /* tried= */ true);
+    wait_add(group, &waits[4], -1, 9000, /* tried= */ false)->running = true;
+    claim_waits_expire(&claims, &done);
+    assert_ptr_equal(TAILQ_FIRST(&done), late);
+    assert_int_equal(late->code, ERR_TIMEOUT);
+    assert_ptr_equal(TAILQ_NEXT(late, link), read);
+    assert_int_equal(read->code, OK);
+    assert_null(TAILQ_NEXT(read, link));
+    /* The one that a claim is under way for is looked at again soon. */
+    assert_true(mono_before(claims.expire_at, deadline_in_ms(1000).at));
+    for (ClaimWait *wait; (wait = TAILQ_FIRST(&group->waits)) != NULL;)
+        TAILQ_REMOVE(&group->waits, wait, link);
+    claims_done(&claims);
+}
