@@ -13,7 +13,7 @@
 #include "process/activation_fields.h"
 #include "process/process.h"
 
-#define HISTORY_BYTES_MAX ((size_t)8 << 20) /* of what one claim returns: it fits into a response */
+#define HISTORY_BYTES_MAX ((size_t)8 << 20) /* of what one claim reads; claims.h has what fits into a response */
 #define LARGE_TEXT        "state, records and responses are larger than a worker over HTTP can be given"
 #define CALL_MS           10000
 
@@ -185,9 +185,12 @@ static ErrorCode activations_load(ClaimWait *wait, Arena *arena, ClaimedCommand 
     return found_fit(api, arena, list, found, count, reterr);
 }
 
-static ErrorCode claim_write(const ClaimWait *wait, Writer *writer, Arena *arena, Error *reterr)
+static ErrorCode claim_write(const ClaimWait *wait, Writer *writer, const ClaimedCommand *list, int n, Arena *arena,
+                             Error *reterr)
 {
-    return activations_write(writer, wait->list, wait->found, wait->count, arena, reterr);
+    const LoadedProcess *const *found = wait->found;
+
+    return activation_write(writer, &list[n], found[n], arena, reterr);
 }
 
 ErrorCode api_activation_claim(void *context, Request *request, Response *response, Error *reterr)

@@ -16,7 +16,6 @@
 #include "pg/combiner.h"
 
 #define EXPIRE_MS 20 /* between two searches for waits whose time is over */
-#define CALL_MS   10000
 
 /* ---- waits ---- */
 
@@ -111,19 +110,6 @@ static void waits_done(WaitList *done)
 
 /* ---- one claim ---- */
 
-/* A claim for the first waiters of a group, and what it found. */
-typedef struct {
-    ClaimWait      *waits[SERVED_MAX];
-    int             wait_count;
-    int             limit; /* of all of them */
-    Arena          *arena;
-    ClaimedCommand *list;
-    int             count;
-    bool            more; /* it found nothing, and has not read all */
-    ErrorCode       code;
-    Error           error;
-} Served;
-
 /* Under the mutex, a group with a waiter. A wait that reads more about what it got is served alone. */
 static void served_choose(ClaimGroup *group, Served *served)
 {
@@ -187,41 +173,6 @@ static void group_claim(Claims *claims, ClaimGroup *group, Served *served)
     }
 }
 
-/* Of several waiters each gets a copy, because their responses end at different times. */
-static void share_copy(ClaimWait *wait, const ClaimedCommand *list, int count)
-{
-    wait->arena = arena_new(ARENA_BYTES_DEFAULT);
-    wait->list  = arena_array(wait->arena, ClaimedCommand, count);
-    wait->count = count;
-    memcpy(wait->list, list, (size_t)count * sizeof *list);
-    for (int i = 0; i < count; i++) {
-        wait->list[i].command_id = arena_text(wait->arena, list[i].command_id);
-        wait->list[i].type       = arena_text(wait->arena, list[i].type);
-        wait->list[i].payload    = arena_text(wait->arena, list[i].payload);
-        wait->list[i].progress   = arena_text(wait->arena, list[i].progress);
-    }
-}
-
-/* Under no lock: the first commands go to the first waiter, and so on. A wait that was canceled meanwhile gets its own, too, which are released. */
-static void served_divide(Served *served)
-{
-    int given = 0;
-
-    for (int i = 0; i < served->wait_count; i++) {
-        ClaimWait *wait  = served->waits[i];
-        int        share = served->count - given < wait->limit ? served->count - given : wait->limit;
-
-        if (share > 0 && share == served->count) {
-            wait->arena = take(served->arena);
-            wait->list  = served->list;
-            wait->count = share;
-        } else if (share > 0) {
-            share_copy(wait, served->list + given, share);
-        }
-        given += share;
-    }
-}
-
 /* Under the mutex: a claim has read all and found nothing, or failed. That is so for every waiter that was there when it began to read. One that found
  * less than was wanted may have been cut by the bytes of payloads: the next one will say. */
 static void group_tried(Claims *claims, ClaimGroup *group, const Served *served)
@@ -251,6 +202,7 @@ static void served_end(Claims *claims, const Served *served, WaitList *ret_done)
         wait->running = false;
         if (wait->count > 0 && wait->canceled) {
             undo_add(claims, take(wait->arena), wait->list, wait->count);
+            text_done(&wait->body);
             wait->count = 0;
         }
         if (wait->count == 0 && !served_is_final(served) && !wait->canceled)
@@ -276,7 +228,7 @@ static void group_serve(Claims *claims, ClaimGroup *group)
     cond_signal(&claims->changed); /* another thread keeps the time meanwhile */
     mutex_unlock(&claims->mutex);
     group_claim(claims, group, &served);
-    served_divide(&served);
+    claim_responses_write(claims, &served);
     mutex_lock(&claims->mutex);
     group->is_scanning = served.more;
     if (served.count == 0 && !served.more)
@@ -427,6 +379,7 @@ void claims_end(ClaimWait *wait, bool delivered)
 {
     Claims *claims = wait->claims;
 
+    text_done(&wait->body);
     if (!wait->arena)
         return;
     if (delivered || wait->code != OK) {

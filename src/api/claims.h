@@ -20,7 +20,8 @@
  *   4. While pool_is_outdated() nothing is claimed: waits end within a poll, with ERR_UNAVAILABLE.
  *   5. At most GROUPS_KEPT groups without waiters keep their cursor; of the domains that have more than their share, the one not used for longest
  *      goes first.
- *   6. Domains take turns, regardless of how many groups they have, and no claim reads for longer than a part: a claim waits for at most one of each other
+ *   6. A response has as many of the claimed commands as fit, and only these keep their leases.
+ *   7. Domains take turns, regardless of how many groups they have, and no claim reads for longer than a part: a claim waits for at most one of each other
  *      domain. While groups of several domains are known, one domain has at most all threads but one.
  * Threads: any; claims_new() starts its own. Ownership: a wait is borrowed until claims_end(); its list lives until then.
  */
@@ -32,6 +33,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/writer.h"
 #include "bus/claim.h"
 #include "http/request.h"
@@ -50,17 +52,19 @@ struct ClaimWait {
     Deadline           until;    /* wait for work until then; already passed: a single claim */
     Deadline           deadline; /* of its request */
     /* on_found is called with what was claimed, on a thread that claims, under no lock: it may read more about it, and release a part of it. On a
-     * failure all of what is left is released. What it puts into the arena lives as long as the list. NULL: none. */
+     * failure all of what is left is released. What it puts into the arena lives until they are written. NULL: none. */
     ErrorCode (*on_found)(ClaimWait *wait, Arena *arena, ClaimedCommand *list, int *count, Error *reterr);
     void *owner; /* for on_found */
-    /* The response of a suspended request, from what was claimed. */
-    ErrorCode (*write)(const ClaimWait *wait, Writer *writer, Arena *arena, Error *reterr);
+    /* The nth command as an item of the response. On a thread that claims, like on_found. */
+    ErrorCode (*write)(const ClaimWait *wait, Writer *writer, const ClaimedCommand *list, int n, Arena *arena,
+                       Error *reterr);
     void (*on_done)(void *context);
     void *context;
     /* The outcome, at on_done. */
     ErrorCode       code;
     Error           error;
-    ClaimedCommand *list;
+    Text            body; /* the response with the commands; empty: none was found */
+    ClaimedCommand *list; /* ids and tokens */
     int             count;
     void           *found; /* by on_found */
     /* Of claims.c. */

@@ -1,11 +1,12 @@
 /*
  * claims_internal.h - what the files of the claims over HTTP share; claims.h has the invariants.
  *
- *   claims.c        waits, claims, threads
- *   claims_group.c  groups and their states
- *   claims_poll.c   one statement per poll for all groups that wait
+ *   claims.c           waits, claims, threads
+ *   claims_group.c     groups and their states
+ *   claims_poll.c      one statement per poll for all groups that wait
+ *   claims_response.c  the responses with what a claim found
  *
- * Threads: all functions are called under the mutex.
+ * Threads: all functions are called under the mutex, but claim_responses_write() under no lock.
  */
 #ifndef API_CLAIMS_INTERNAL_H
 #define API_CLAIMS_INTERNAL_H
@@ -17,6 +18,7 @@
 #define POLL_MS            200
 #define CLAIMS_THREADS_MAX 4
 #define SERVED_MAX         256 /* waits of one claim */
+#define CALL_MS            10000
 
 typedef TAILQ_HEAD(WaitList, ClaimWait) WaitList;
 
@@ -75,6 +77,19 @@ struct Claims {
     pthread_t threads[CLAIMS_THREADS_MAX];
 };
 
+/* A claim for the first waiters of a group, and what it found. */
+typedef struct {
+    ClaimWait      *waits[SERVED_MAX];
+    int             wait_count;
+    int             limit; /* of all of them */
+    Arena          *arena;
+    ClaimedCommand *list;
+    int             count;
+    bool            more; /* it found nothing, and has not read all */
+    ErrorCode       code;
+    Error           error;
+} Served;
+
 /* claims.c */
 /* Waits whose time is over leave their groups and are put into *ret_done. */
 void claim_waits_expire(Claims *claims, WaitList *ret_done);
@@ -94,6 +109,11 @@ void claim_group_settle(Claims *claims, ClaimGroup *group);
 void claim_group_notify(Claims *claims, ClaimGroup *group);
 /* It was busy or polled. again: there may be more to claim. */
 void claim_group_go_on(Claims *claims, ClaimGroup *group, bool again);
+
+/* claims_response.c */
+/* The first commands go to the first waiter, and so on. What does not fit into the response is released; what would not fit into any goes to
+ * troubleshooting. A wait that was canceled meanwhile gets its own, too, which are released later. */
+void claim_responses_write(Claims *claims, Served *served);
 
 /* claims_poll.c */
 /* When the first group is to be polled. */

@@ -4,13 +4,15 @@
 #include "api/api.h"
 #include "api/domain.h"
 #include "base/writer.h"
+#include "bus/answers.h"
 
 /* ---- claim ---- */
 
-static ErrorCode claim_write(const ClaimWait *wait, Writer *writer, Arena *arena, Error *reterr)
+static ErrorCode claim_write(const ClaimWait *wait, Writer *writer, const ClaimedCommand *list, int n, Arena *arena,
+                             Error *reterr)
 {
-    (void)arena, (void)reterr;
-    claimed_write(writer, wait->list, wait->count);
+    (void)wait, (void)arena, (void)reterr;
+    writer_row(writer, &answer_claimed_item, &list[n]);
     return OK;
 }
 

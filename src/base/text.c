@@ -74,10 +74,15 @@ void text_done(Text *text)
 
 void text_clear(Text *text)
 {
-    text->length = 0;
+    text_shorten(text, 0);
+}
+
+void text_shorten(Text *text, size_t length)
+{
+    text->length = length;
     text->full   = false;
     if (text->bytes)
-        text->bytes[0] = '\0';
+        text->bytes[length] = '\0';
 }
 
 void text_reserve(Text *text, size_t size)

@@ -31,8 +31,9 @@ typedef struct {
 
 void        text_init(Text *text, Arena *arena, size_t length_max);
 void        text_done(Text *text);
-void        text_clear(Text *text);                /* keeps the memory */
-void        text_reserve(Text *text, size_t size); /* so that so many more bytes are appended without a move */
+void        text_clear(Text *text);                  /* keeps the memory */
+void        text_shorten(Text *text, size_t length); /* takes back what was appended since it had this length */
+void        text_reserve(Text *text, size_t size);   /* so that so many more bytes are appended without a move */
 void        text_append(Text *text, const char *string);
 void        text_append_bytes(Text *text, const void *bytes, size_t size);
 void        text_append_char(Text *text, char c);

@@ -26,16 +26,6 @@ static const Field claim_fields[] = {
 };
 const FieldTable claim_table = {"claim", claim_fields, COUNT(claim_fields), sizeof(ClaimRequest)};
 
-void claimed_write(Writer *writer, const ClaimedCommand *list, int count)
-{
-    writer_object(writer, NULL);
-    writer_array(writer, "items");
-    for (int i = 0; i < count; i++)
-        writer_row(writer, &answer_claimed_item, &list[i]);
-    writer_end(writer);
-    writer_end(writer);
-}
-
 /* ---- settle ---- */
 
 static const Field settle_row_fields[] = {

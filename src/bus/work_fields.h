@@ -62,7 +62,6 @@ must_check ErrorCode progress_items_read(const ProgressRequest *request, Arena *
                                          Error *reterr);
 
 /* {"items": [...]}, a member for each row. */
-void claimed_write(Writer *writer, const ClaimedCommand *list, int count);
 void settled_write(Writer *writer, const SettleRow *rows, SettleItem *const *items, int count);
 
 typedef struct {

@@ -96,24 +96,18 @@ static void history_write(Writer *writer, const LoadedProcess *loaded)
     writer_raw(writer, "open", loaded->open);
 }
 
-ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const LoadedProcess *const *found, int count,
-                            Arena *arena, Error *reterr)
+ErrorCode activation_write(Writer *writer, const ClaimedCommand *command, const LoadedProcess *found, Arena *arena,
+                           Error *reterr)
 {
     writer_object(writer, NULL);
-    writer_array(writer, "items");
-    for (int i = 0; i < count; i++) {
-        writer_object(writer, NULL);
-        writer_text(writer, "process_id", list[i].command_id);
-        writer_text(writer, "type", list[i].type);
-        writer_i64(writer, "lease", list[i].token);
-        writer_raw(writer, "input", found[i]->input ? found[i]->input : list[i].payload);
-        writer_i64(writer, "attempt", list[i].attempt);
-        writer_raw(writer, "progress", list[i].progress);
-        history_write(writer, found[i]);
-        TRY(steps_write(writer, found[i]->steps, arena, reterr));
-        writer_end(writer);
-    }
-    writer_end(writer);
+    writer_text(writer, "process_id", command->command_id);
+    writer_text(writer, "type", command->type);
+    writer_i64(writer, "lease", command->token);
+    writer_raw(writer, "input", found->input ? found->input : command->payload);
+    writer_i64(writer, "attempt", command->attempt);
+    writer_raw(writer, "progress", command->progress);
+    history_write(writer, found);
+    TRY(steps_write(writer, found->steps, arena, reterr));
     writer_end(writer);
     return OK;
 }

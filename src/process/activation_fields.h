@@ -33,9 +33,9 @@ extern const FieldTable   activation_extend_table;   /* of ExtendRequest; lease_
 extern const FieldTable   activation_progress_table; /* of ProgressRequest */
 extern const VerdictShape activation_extended_shape, activation_reported_shape;
 
-/* {"items": [...]}, a member for each. found: the history of each. */
-must_check ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const LoadedProcess *const *found,
-                                       int count, Arena *arena, Error *reterr);
+/* With its history. */
+must_check ErrorCode activation_write(Writer *writer, const ClaimedCommand *command, const LoadedProcess *found,
+                                      Arena *arena, Error *reterr);
 must_check ErrorCode activation_reports_write(Writer *writer, ProcessReport *const *list, int count, Arena *arena,
                                               Error *reterr);
 

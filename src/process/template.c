@@ -425,13 +425,6 @@ static ErrorCode part_render(const Part *part, Lookup *lookup, void *context, bo
     return OK;
 }
 
-static void text_shorten(Text *text, size_t length)
-{
-    text->length = length;
-    if (text->bytes)
-        text->bytes[length] = '\0';
-}
-
 static ErrorCode parts_render(const Template *template, Lookup *lookup, void *context, bool is_url, Text *text,
                               Error *reterr)
 {

@@ -366,6 +366,38 @@ def a_claim_returns_as_many_large_states_as_fit():
             assert db.value("select count(*) from pawl.lease") == "0"
 
 
+def records_add(db, process_id, count, changed="{}"):
+    """Repeats its first record."""
+    db.rows(f"""insert into pawl.process_step
+                select (jsonb_populate_record(s, jsonb_build_object('step', 's' || n, 'number', nextval('pawl.step_seq')) || '{changed}')).*
+                from pawl.process_step s, generate_series(2, {count}) n where s.id = pawl.process_number('{process_id}')""")
+
+
+@test
+def a_claim_of_histories_whose_response_is_larger_than_they_leases_what_it_returns():
+    """A record takes a multiple of its bytes in a response."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        processes = [start(pawl) for _ in range(10)]
+        for item in claim(pawl, limit=100):
+            assert report(pawl, item, record={"step": "s1"})["verdict"] == "written"
+            assert report(pawl, item, release=True)["verdict"] == "written"
+        for process_id in processes[:9]:
+            records_add(db, process_id, 9000)
+        records_add(db, processes[9], 400, '{"taken": "{[0,10000)}", "response": "r"}')  # too large by itself
+        left = set(processes[:9])
+        while left:
+            items = claim(pawl, limit=100)
+            assert items and db.value("select count(*) from pawl.lease") == str(len(items)), len(items)
+            assert all(len(item["steps"]) == 9000 and item["attempt"] == 1 for item in items), [(len(item["steps"]), item["attempt"]) for item in items]
+            left -= {item["process_id"] for item in items}
+            for item in items:
+                assert report(pawl, item, end={"outcome": "complete"})["verdict"] == "written"
+        assert claim(pawl, limit=100, wait_s=0) == []
+        listed = pawl.http("GET", "/v1/processes?domain=shop&status=WAITING_FOR_TSQ").json["items"]
+        assert [item["process_id"] for item in listed] == [processes[9]] and "16777216 bytes" in listed[0]["error"], listed
+
+
 @test
 def a_history_that_cannot_be_loaded_does_not_stop_claims():
     with Database() as db, Pawl(db) as pawl:
