@@ -125,7 +125,8 @@ static void tx_handler_stop(Handler *base, Job *job)
     TxHandler                  *handler = (TxHandler *)base;
     scoped(mutex_unlock) Mutex *held    = mutex_hold(&handler->mutex);
 
-    if (job->run)
+    /* Those of a shared transaction have one connection, whose statement is canceled once: a second time would close it. */
+    if (job->run && !conn_was_interrupted(job->run))
         conn_interrupt(job->run);
 }
 

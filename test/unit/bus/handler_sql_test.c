@@ -6,8 +6,10 @@
 #include "base/fault.h"
 #include "bus/handler.h"
 #include "bus/handler_tx.h"
+#include "pg/conn.h"
 #include "pg/tx.h"
 #include "test/unit/bus/fixture.h"
+#include "test/unit/pg/await.h"
 
 #define LEFTOVER_COLUMNS(X, T) X(T, I64, value)
 DB_ROW(Leftover, LEFTOVER_COLUMNS);
@@ -288,6 +290,30 @@ TEST(sql_handlers_that_share_have_effects_exactly_once_whatever_breaks)
         assert_int_equal(effects(bus), SHARED);
         assert_int_equal(database_get_i64(bus->db, "select count(distinct command_id) from effect"), SHARED);
     }
+}
+
+TEST(sql_handlers_that_share_a_connection_are_stopped_by_one_cancel)
+{
+    scoped(bus_free) Bus    *bus     = bus_with_functions();
+    scoped(conn_close) Conn *conn    = NULL;
+    Handler                 *handler = handler_open(bus, "public.pay");
+    Job                      first = {0}, second = {0};
+    PGresult                *result;
+    Error                    error;
+
+    assert_ok(conn_open(database_url(bus->db), "stopped", soon(), &conn, &error));
+    first.run = second.run = conn;
+    assert_int_equal(PQsendQuery(conn_native(conn), "select pg_sleep(600) /* shared */"), 1);
+    await(PQflush(conn_native(conn)) == 0);
+    await(database_get_i64(bus->db, "select count(*) from pg_stat_activity where state = 'active' and query like "
+                                    "'%/* shared */' and pid <> pg_backend_pid()") == 1);
+    handler->stop(handler, &first);
+    handler->stop(handler, &second);
+    result = PQgetResult(conn_native(conn));
+    assert_string_equal(PQresultErrorField(result, PG_DIAG_SQLSTATE), "57014");
+    PQclear(result);
+    assert_null(PQgetResult(conn_native(conn)));
+    handler_sql_free(handler);
 }
 
 /* The neighbours of one that is slow wait SHARED_LIMIT_MS, not until a deadline. */
