@@ -59,7 +59,7 @@ begin
     raise exception 'worker and after must not be null, and lease_ms from 100 to 86400000' using errcode = 'QU001';
   end if;
   -- By its login, because this function may run as its owner.
-  if not has_function_privilege(session_user, 'pawl.extend(bigint[], bigint[], integer)', 'execute') then
+  if not has_function_privilege(session_user, 'pawl.claim'::regproc, 'execute') then
     raise exception 'the login may not work, so it has no handlers to offer' using errcode = '42501';
   end if;
   if pawl.allocated() < any (p_after) then -- from before a restore: what is ready may be anywhere
