@@ -319,7 +319,7 @@ select pawl.retry_policy_set($1::text, $2::text, $3::bigint[], $4::text)
 -- claims begin
 select s.ord, s.is_new, s.status, s.refusal, s.number, s.payload
 from pawl.send_items($12::boolean, $1::text, $2::text[], $3::jsonb[], $4::uuid[], $5::bigint[],
-                     $6::integer[]::smallint[], $7::integer[]::smallint[], $8::text[], $9::text[], $10::uuid,
+                     $6::integer[], $7::integer[], $8::text[], $9::text[], $10::uuid,
                      $11::text, $13::text[], $14::boolean, $15::text[], $16::text[]::boolean[], $17::text[]::bigint[], $18::text,
                      $19::integer, $20::text[], $21::bigint[]) s
 

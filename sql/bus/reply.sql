@@ -234,7 +234,7 @@ declare
   v_large uuid[];
   v_ids uuid[];
   v_payloads jsonb[];
-  v_priorities smallint[];
+  v_priorities integer[];
   v_keys text[];
   v_correlations text[];
   v_count integer;

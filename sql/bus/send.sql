@@ -25,7 +25,7 @@ $$;
 -- Raises unless the arguments of a send are in range. Returns how many commands there are. Elements that are null have their defaults,
 -- but for types.
 create or replace function pawl.send_check (
-  p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[], p_priorities smallint[], p_max_attempts smallint[],
+  p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[], p_priorities integer[], p_max_attempts integer[],
   p_reply_to text[], p_correlation_ids text[], p_order_keys text[], p_actor text)
   returns integer
   language plpgsql
@@ -48,10 +48,11 @@ begin
     perform pawl.name_check('type', t, 100) from unnest(p_types) t where not pawl.is_name(t, 100);
   end if;
   if 0 > any (p_priorities) or 9 < any (p_priorities) then
-    raise exception 'priority must be from 0 to 9' using errcode = 'QU001';
+    raise exception 'priority must be from 0 to 9, got %', (select p from unnest(p_priorities) p where p not between 0 and 9 limit 1) using errcode = 'QU001';
   end if;
   if 1 > any (p_max_attempts) or 1000 < any (p_max_attempts) then
-    raise exception 'max_attempts must be from 1 to 1000' using errcode = 'QU001';
+    raise exception 'max_attempts must be from 1 to 1000, got %', (select a from unnest(p_max_attempts) a where a not between 1 and 1000 limit 1)
+      using errcode = 'QU001';
   end if;
   if p_delays_ms is not null then
     perform pawl.delays_check(p_delays_ms, true);
@@ -139,8 +140,8 @@ $$;
 -- What send_items returns when some of the commands are not new. p_is_held: the batch could not be read.
 -- By a window over both lists, because a join of two lists row by row takes the square of their length.
 create or replace function pawl.send_repeated (
-  p_domain_id integer, p_batch bigint, p_is_held boolean, p_ids uuid[], p_types text[], p_payloads jsonb[], p_priorities smallint[],
-  p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_order_keys text[], p_made bigint[])
+  p_domain_id integer, p_batch bigint, p_is_held boolean, p_ids uuid[], p_types text[], p_payloads jsonb[], p_priorities integer[],
+  p_max_attempts integer[], p_reply_to text[], p_correlation_ids text[], p_order_keys text[], p_made bigint[])
   returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
   language sql stable
 as $$
@@ -186,7 +187,7 @@ $$;
 -- token, by this call or by an earlier try of it; payload: of that command.
 create or replace function pawl.send_items (
   p_nowait boolean, p_domain text, p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[],
-  p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text,
+  p_priorities integer[], p_max_attempts integer[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text,
   p_order_keys text[] default null, p_fresh boolean default false, p_attached text[] default null, p_keyed boolean[] default null,
   p_tokens bigint[] default null, p_worker text default null, p_lease_ms integer default null, p_worker_types text[] default null,
   p_after bigint[] default null)
@@ -237,7 +238,7 @@ begin
   end if;
 
   if p_tokens is not null then
-    v_tokens := pawl.send_offer(v_domain, v_count, p_priorities, p_tokens, p_worker, p_lease_ms, p_worker_types, p_after);
+    v_tokens := pawl.send_offer(v_domain, v_count, p_priorities::smallint[], p_tokens, p_worker, p_lease_ms, p_worker_types, p_after);
   end if;
 
   perform pawl.command_allocation_lock();
@@ -245,11 +246,11 @@ begin
   if v_is_held then
     v_made := '{}';
   elsif v_is_made_here or not (p_nowait or v_is_fresh) then
-    v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                            p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, v_is_made_here, v_tokens, p_worker, p_lease_ms);
+    v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities::smallint[],
+                            p_max_attempts::smallint[], p_reply_to, p_correlation_ids, p_order_keys, v_busy, v_is_made_here, v_tokens, p_worker, p_lease_ms);
   else
     v_made := pawl.send_put_tried(p_nowait, v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms,
-                                  p_priorities, p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, v_is_fresh,
+                                  p_priorities::smallint[], p_max_attempts::smallint[], p_reply_to, p_correlation_ids, p_order_keys, v_busy, v_is_fresh,
                                   v_tokens, p_worker, p_lease_ms);
   end if;
   if p_command_ids is not null then
@@ -294,8 +295,8 @@ create or replace function pawl.send (
   p_payloads jsonb[],
   p_command_ids uuid[] default null,
   p_delays_ms bigint[] default null,
-  p_priorities smallint[] default null,
-  p_max_attempts smallint[] default null,
+  p_priorities integer[] default null,
+  p_max_attempts integer[] default null,
   p_reply_to text[] default null,
   p_correlation_ids text[] default null,
   p_batch_id uuid default null,
@@ -330,17 +331,10 @@ as $$
 declare
   v_sent record;
 begin
-  -- Before they become smallint.
-  if p_priority not between 0 and 9 then
-    raise exception 'priority must be from 0 to 9, got %', p_priority using errcode = 'QU001';
-  end if;
-  if p_max_attempts not between 1 and 1000 then
-    raise exception 'max_attempts must be from 1 to 1000, got %', p_max_attempts using errcode = 'QU001';
-  end if;
   select * into strict v_sent
   from pawl.send_items(false, p_domain, array[p_type], array[p_payload], array[pawl.key_or_id(p_key, p_command_id, 'command_id')],
     case when p_delay is not null then array[(extract(epoch from p_delay) * 1000)::bigint] end,
-    array[p_priority::smallint], array[p_max_attempts::smallint],
+    array[p_priority], array[p_max_attempts],
     case when p_reply_to is not null then array[p_reply_to] end,
     case when p_correlation_id is not null then array[p_correlation_id] end, p_batch, null,
     case when p_order_key is not null then array[p_order_key] end,

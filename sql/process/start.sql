@@ -119,7 +119,7 @@ $$;
 -- What a start gives, as pawl.send_items takes it. Null: none.
 create or replace function pawl.start_read (
   p_process_id uuid, p_key text, p_delay interval, p_priority integer, p_deadline interval, p_deadline_at timestamptz,
-  p_on_deadline text, out id uuid, out delay_ms bigint, out priority smallint, out deadline text)
+  p_on_deadline text, out id uuid, out delay_ms bigint, out priority integer, out deadline text)
   language plpgsql stable
 as $$
 declare
@@ -130,7 +130,7 @@ begin
   if v_delay_ms not between 0 and c_delay_max then -- before it becomes a bigint
     raise exception 'delay must be from 0 to 3650 days, got %', p_delay using errcode = 'QU001';
   end if;
-  if p_priority not between 0 and 9 then -- before it becomes smallint
+  if p_priority not between 0 and 9 then
     raise exception 'priority must be from 0 to 9, got %', p_priority using errcode = 'QU001';
   end if;
   delay_ms := v_delay_ms;
@@ -161,7 +161,7 @@ begin
   from pawl.send_items(
     false, pawl.process_domain(p_domain), array[p_type], array[coalesce(p_state, '{}')],
     array[v_given.id], case when v_given.delay_ms > 0 then array[v_given.delay_ms] end, array[v_given.priority],
-    array[10::smallint], case when p_reply_to is not null then array[p_reply_to] end, null, null, null,
+    array[10], case when p_reply_to is not null then array[p_reply_to] end, null, null, null,
     p_attached => case when v_given.deadline is not null then array[v_given.deadline] end,
     p_keyed => case when p_key is not null then array[true] end);
   if v_sent.refusal is not null then
@@ -179,7 +179,7 @@ $$;
 -- for all of them.
 create or replace function pawl.start_item (
   p_type text, p_state jsonb, p_process_id uuid, p_key text, p_delay interval, p_priority integer, p_deadline interval,
-  p_deadline_at timestamptz, p_on_deadline text, out id uuid, out delay_ms bigint, out priority smallint, out deadline text, out refusal text)
+  p_deadline_at timestamptz, p_on_deadline text, out id uuid, out delay_ms bigint, out priority integer, out deadline text, out refusal text)
   language plpgsql stable
 as $$
 begin
@@ -238,7 +238,7 @@ begin
          array_agg(coalesce(u.state, '{}') order by u.ord) as states,
          array_agg(coalesce(u.id, pawl.uuid7()) order by u.ord) as ids,
          array_agg(u.delay_ms order by u.ord) as delays_ms, bool_or(u.delay_ms > 0) as is_delayed,
-         array_agg(u.priority order by u.ord) as priorities, array_agg(10::smallint) as attempts,
+         array_agg(u.priority order by u.ord) as priorities, array_agg(10) as attempts,
          array_agg(u.deadline order by u.ord) as deadlines, bool_or(u.deadline is not null) as has_deadline,
          array_agg(u.key is not null order by u.ord) as keyed, bool_or(u.key is not null) as has_key
   into strict v_good

@@ -110,8 +110,8 @@ declare
   v_keys text[];
   v_types text[];
   v_payloads jsonb[];
-  v_priorities smallint[];
-  v_attempts smallint[];
+  v_priorities integer[];
+  v_attempts integer[];
   v_answers integer := 0;
   v_confirmations integer := 0;
   v_refused integer;

@@ -75,6 +75,11 @@ select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => 'a--b');
 select pawl.send('shop', 'x', '{}'::jsonb, p_reply_to => repeat('q', 48));
 select pawl.send('shop', 'x', '{}'::jsonb, p_priority => 99999);
 select pawl.send('shop', 'x', '{}'::jsonb, p_max_attempts => 99999);
+-- Arrays of integers, as for one command.
+select * from pawl.send('shop', array['x'], array['{}']::jsonb[], p_priorities => array[99999]);
+select * from pawl.send('shop', array['x'], array['{}']::jsonb[], p_max_attempts => array[99999]);
+select is_new, refusal from pawl.send('guarded', array['x'], array['{}']::jsonb[], p_priorities => array[9], p_max_attempts => array[2]);
+select priority, max_attempts from pawl.command where domain_id = pawl.domain_find('guarded');
 select pawl.send('shop', 'x', '{}'::jsonb, p_delay => '-1 s');
 select pawl.send('shop', 'x', '{}'::jsonb, p_delay => '20 years');
 select * from pawl.send('shop', array['x'], array['{}']::jsonb[], p_actor => repeat('a', 401));
