@@ -77,6 +77,10 @@ where ($1::text is null or d.domain = $1::text) and ($2::text is null or d.type 
 order by d.id desc
 limit $5::integer
 
+-- name: define_notify
+-- Notify pods of a definition. $1 channel, $2 domain
+select pg_notify($1, $2)::text as value
+
 -- name: hold
 -- Waits for the row of the process $1, in the order of all that wait for it, and keeps it until the commit.
 select p.id from pawl.process p where p.id = $1 for update

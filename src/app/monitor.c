@@ -19,12 +19,14 @@
 #include "pg/migrate.h"
 #include "pg/tally.h"
 #include "pg/tx.h"
+#include "process/process.h"
 #include "rating/game.h"
 #include "sql.h"
 #include "wallet/metric.h"
 
 #define STEP_MS         10000
 #define PROCESSES_MS    3000
+#define PROCESSES_TASK  "processes"
 #define RELEASE_MS      1000
 #define REVIVE_MS       5000
 #define BACKLOG_MS      10000
@@ -347,6 +349,13 @@ static ErrorCode task_processes(void *context, TaskRun *run, Error *reterr)
     return daemon->processes ? process_workers_step(daemon->processes, run->deadline, reterr) : OK;
 }
 
+static void definition_stored(void *context, const char *channel, const char *payload)
+{
+    (void)channel;
+    (void)payload;
+    tasks_hasten(context, PROCESSES_TASK);
+}
+
 /* ---- the schema ---- */
 
 /* A newer program may have migrated it. That is logged, and the pod is not ready. */
@@ -380,7 +389,7 @@ static ErrorCode task_revive(void *context, TaskRun *run, Error *reterr)
 static const PeriodicTask table[] = {
     {"alerts", 2000, STEP_MS, .step = task_alerts},
     {"tally", TALLY_MS, STEP_MS, .step = task_tally},
-    {"processes", PROCESSES_MS, STEP_MS, .role = ROLE_WORKER, .step = task_processes},
+    {PROCESSES_TASK, PROCESSES_MS, STEP_MS, .role = ROLE_WORKER, .step = task_processes},
     {"schema", SCHEMA_MS, STEP_MS, .step = task_schema},
     {"private-postgresql", 2000, REVIVE_MS, .target = TASK_EXTERNAL, .step = task_revive},
     {"backlog", BACKLOG_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_backlog},
@@ -451,8 +460,13 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
 
 Tasks *monitor_start(Daemon *daemon)
 {
+    Tasks *tasks;
+
     uuid_new(daemon->holder);
-    return tasks_new(table, COUNT(table), (unsigned)daemon->app->settings.role, leases_claim, daemon);
+    tasks = tasks_new(table, COUNT(table), (unsigned)daemon->app->settings.role, leases_claim, daemon);
+    if (daemon->listen)
+        listen_add(daemon->listen, DEFINITION_CHANNEL, definition_stored, tasks);
+    return tasks;
 }
 
 void monitor_release(Daemon *daemon)

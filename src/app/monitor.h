@@ -8,7 +8,7 @@
 
 #include "app/daemon.h"
 
-/* Start the tasks of the table in monitor.c. */
+/* Start the tasks of the table in monitor.c. The daemon's listener, if there is one, must be freed before them. */
 Tasks *monitor_start(Daemon *daemon);
 /* Let other pods take over the single tasks without waiting for the lease to end; after tasks_stop(). */
 void monitor_release(Daemon *daemon);

@@ -19,7 +19,8 @@ typedef struct {
     Mono                due;
     Mono                held_until; /* of the lease; single tasks only */
     bool                running;
-    bool                failing; /* of its own thread while it runs */
+    bool                hastened; /* while it ran */
+    bool                failing;  /* of its own thread while it runs */
 } Schedule;
 
 typedef struct {
@@ -131,8 +132,9 @@ static void schedule_end(Tasks *tasks, Schedule *schedule, int next_ms)
 {
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
-    schedule->due     = mono_plus_ms(clock_mono(), next_ms);
-    schedule->running = false;
+    schedule->due      = mono_plus_ms(clock_mono(), schedule->hastened ? 0 : next_ms);
+    schedule->running  = false;
+    schedule->hastened = false;
     cond_broadcast(&tasks->wake);
 }
 
@@ -201,6 +203,21 @@ Tasks *tasks_new(const PeriodicTask *table, int count, unsigned roles, TaskClaim
         tasks->threads[i].id     = thread_start("task", thread_run, &tasks->threads[i]);
     }
     return tasks;
+}
+
+void tasks_hasten(Tasks *tasks, const char *name)
+{
+    scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
+
+    for (int i = 0; i < tasks->count; i++) {
+        Schedule *schedule = &tasks->schedules[i];
+
+        if (strcmp(schedule->task->name, name) != 0)
+            continue;
+        schedule->hastened = schedule->running;
+        schedule->due      = clock_mono();
+    }
+    cond_broadcast(&tasks->wake);
 }
 
 void tasks_stop(Tasks *tasks)

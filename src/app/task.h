@@ -52,6 +52,8 @@ typedef struct Tasks Tasks;
 Tasks *tasks_new(const PeriodicTask *table, int count, unsigned roles, TaskClaim *claim, void *context);
 /* Is our lease on this single task in force? false for any other name. */
 bool tasks_holds(Tasks *tasks, const char *name);
+/* The next step of this task begins at once; one that runs is followed by another. Nothing if there is no such task. */
+void tasks_hasten(Tasks *tasks, const char *name);
 /* No further step begins; does not wait for those under way. */
 void tasks_stop(Tasks *tasks);
 void tasks_free(Tasks *tasks);

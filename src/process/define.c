@@ -1,11 +1,30 @@
 /*
  * define.c - store and read definitions; see process.h.
  */
+#include "base/log.h"
 #include "pg/tx.h"
 #include "process/process.h"
 #include "sql.h"
 
+#define NOTIFY_MS 1000
+
 DB_SHAPE(defined, ProcessDefined, PROCESS_DEFINED_COLUMNS);
+
+/* After the commit, as waker.h does it. Without it pods find the definition by polling. */
+static void defined_notify(Pool *pool, Deadline deadline, const char *domain)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name     = "define_notify",
+                                         .deadline = deadline_sooner(deadline, deadline_in_ms(NOTIFY_MS)),
+                                         .arena    = arena,
+                                         .keyed    = true};
+    Error                     error   = {0};
+    const char               *none;
+
+    if (db_call(pool, &options, sql_process_define_notify, DB_ARGS(db_text(DEFINITION_CHANNEL), db_text(domain)),
+                &db_text_shape, &none, &error) != OK)
+        log_error(LOG_DEBUG, "process", "no notification of a definition was sent; pods poll", &error);
+}
 
 ErrorCode process_define(Pool *pool, Deadline deadline, int lock_ms, const Definition *definition, const char *author,
                          ProcessDefined *ret_defined, Error *reterr)
@@ -22,12 +41,15 @@ ErrorCode process_define(Pool *pool, Deadline deadline, int lock_ms, const Defin
     definition_rows_write(definition, &writer);
     if (text_is_full(&steps))
         return fail(reterr, ERR_LIMIT, "the steps of definition \"%s\" are too large", definition->type);
-    return db_call(pool, &options, sql_process_define,
-                   DB_ARGS(db_text(definition->domain), db_text(definition->type), db_text(source),
-                           definition->deadline_ms ? db_i64(definition->deadline_ms) : db_null(),
-                           db_text(failure_actions[definition->on_deadline]), db_text(author),
-                           db_jsonb(text_string(&steps))),
-                   &defined_shape, ret_defined, reterr);
+    TRY(db_call(pool, &options, sql_process_define,
+                DB_ARGS(db_text(definition->domain), db_text(definition->type), db_text(source),
+                        definition->deadline_ms ? db_i64(definition->deadline_ms) : db_null(),
+                        db_text(failure_actions[definition->on_deadline]), db_text(author),
+                        db_jsonb(text_string(&steps))),
+                &defined_shape, ret_defined, reterr));
+    if (ret_defined->is_new)
+        defined_notify(pool, deadline, definition->domain);
+    return OK;
 }
 
 void process_defined_write(Writer *writer, const Definition *definition, const ProcessDefined *defined)

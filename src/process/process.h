@@ -44,7 +44,10 @@ must_check ErrorCode     process_status_check(const char *status, Error *reterr)
     X(T, BOOL, is_new)
 DB_ROW(ProcessDefined, PROCESS_DEFINED_COLUMNS);
 
-/* Store the file of a definition as the next version of its type; is_new false: it is the newest version already. lock_ms: as in
+/* Pods that run processes listen to it: a new definition has been stored in the domain that is the payload. */
+#define DEFINITION_CHANNEL "pawl_definition"
+
+/* Store the file of a definition as the next version of its type, and notify pods; is_new false: it is the newest version already. lock_ms: as in
  * bus/command.h. */
 must_check ErrorCode process_define(Pool *pool, Deadline deadline, int lock_ms, const Definition *definition,
                                     const char *author, ProcessDefined *ret_defined, Error *reterr);

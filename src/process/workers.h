@@ -1,8 +1,8 @@
 /*
  * workers.h - the workers of a pod that run defined processes: one for each domain that has definitions.
  *
- * process_workers_step() reads the definitions and starts what is missing; it is called periodically, so that a pod runs a new type within
- * seconds after `pawl process define`. A domain whose list of types has grown keeps its worker, which claims the new types as well. A domain without work costs three threads: those for activations are started when they are needed.
+ * process_workers_step() reads the definitions and starts what is missing; it is called periodically, and at once
+ * when a notification says that a definition was stored (DEFINITION_CHANNEL). A domain whose list of types has grown keeps its worker, which claims the new types as well. A domain without work costs three threads: those for activations are started when they are needed.
  *
  * Threads: step and free by one thread at a time; stop from any. Ownership: process_workers_free() after process_workers_wait() returned true.
  */

@@ -4,8 +4,9 @@ import json
 import os
 import re
 
-from pawl_test import Database, Pawl, main, setting, test
+from pawl_test import Database, Pawl, main, setting, test, wait_until
 from process_cli import cli, define, refusal, start, wait_status
+from servers import Session
 
 ORDER = os.path.join(setting("PAWL_SOURCE"), "examples", "order-saga", "order.json")
 # Nothing listens there: a command that asks the database fails.
@@ -118,6 +119,23 @@ def the_rows_of_a_definition_say_where_its_steps_are_and_what_they_do():
         assert rows == ['pay|"pay" to domain "bank"|"refund" to domain "d"', "rest|for a fixed time", 'kid|"x" to domain "d"', "ok|4|3", "ask|go|3",
                         'until|1|state.b == "x"', "last|6|6"], rows
         assert db.value("select deadline_action from pawl.process_definition") == "compensate"
+
+
+@test
+def a_definition_that_is_stored_is_notified_after_its_commit():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as listener:
+        pawl.serve()
+        listener.do("listen pawl_definition")
+        file = {"type": "t", "domain": "d", "steps": [{"name": "a", "set": {"b": 1}}]}
+        define(pawl, file)
+        said = wait_until(lambda: listener.do("select 1")[1:], what="the notification arrives")
+        assert len(said) == 1 and said[0].startswith('Asynchronous notification "pawl_definition" with payload "d" received'), said
+        define(pawl, file)  # nothing is stored
+        file["domain"] = "e"
+        done = pawl.http("PUT", "/v1/process-definitions", body=file)
+        assert done.status == 200, done
+        said = wait_until(lambda: listener.do("select 1")[1:], what="the notification arrives")
+        assert len(said) == 1 and 'with payload "e" received' in said[0], said
 
 
 @test
