@@ -219,8 +219,7 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
             return OK;
     }
     code = success_write(attempt, result, ret_flow, reterr);
-    if (code == ERR_BUSY && attempt->patch &&
-        (attempt->action->kind == STEP_EXEC || attempt->action->kind == STEP_HTTP)) /* a reply is stored */
+    if (code == ERR_BUSY && attempt->patch && step_kinds[attempt->action->kind].asks)
         return success_keep(attempt, result, ret_flow, reterr);
     return code;
 }

@@ -39,10 +39,10 @@ bool template_takes_state(const Template *template)
 
 bool action_keeps_input(const Action *action)
 {
-    if (action->kind == STEP_EXEC)
-        return template_takes_state(action->input);
-    if (action->kind != STEP_HTTP)
+    if (!step_kinds[action->kind].asks)
         return false;
+    if (action->kind != STEP_HTTP)
+        return template_takes_state(action->input);
     for (int i = 0; i < action->http.header_count; i++)
         if (template_takes_state(action->http.headers[i].value))
             return true;

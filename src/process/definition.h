@@ -65,25 +65,26 @@ typedef enum {
 } StepActs;
 
 /* A row per kind of step, complete or not compiled: its name in a file, step_WALK() of interpret_internal.h, attempt_CALL() by which it acts, and how
- * it does, whether it has a result, which it may save and other steps may name, and the brackets around its label in a diagram, which has the
+ * it does, whether it has a result, which it may save and other steps may name, whether it asks another program, which must get the same input in
+ * each attempt and whose reply is kept while the state is locked, and the brackets around its label in a diagram, which has the
  * steps of a group instead of a label. */
 /* clang-format off */
-#define STEP_KINDS(X)                                                                     \
-    X(STEP_EXEC,     "exec",     act,      exec,   ACTS_CALLS, true,  "[\"",  "\"]")      \
-    X(STEP_SQL,      "sql",      act,      sql,    ACTS_CALLS, true,  "[\"",  "\"]")      \
-    X(STEP_HTTP,     "http",     act,      http,   ACTS_CALLS, true,  "[\"",  "\"]")      \
-    X(STEP_COMMAND,  "command",  act,      send,   ACTS_SENDS, true,  "[\"",  "\"]")      \
-    X(STEP_WALLET,   "wallet",   act,      wallet, ACTS_CALLS, true,  "[\"",  "\"]")      \
-    X(STEP_WAIT,     "wait",     wait,     none,   ACTS_NOT,   true,  "([\"", "\"])")     \
-    X(STEP_SLEEP,    "sleep",    sleep,    none,   ACTS_NOT,   false, "([\"", "\"])")     \
-    X(STEP_SET,      "set",      set,      none,   ACTS_NOT,   false, "[\"",  "\"]")      \
-    X(STEP_WHEN,     "when",     when,     none,   ACTS_NOT,   false, "{\"",  "\"}")      \
-    X(STEP_FAIL,     "fail",     fail,     none,   ACTS_NOT,   false, "([\"", "\"])")     \
-    X(STEP_CONTINUE, "continue", continue, none,   ACTS_NOT,   false, "([\"", "\"])")     \
-    X(STEP_PARALLEL, "parallel", parallel, none,   ACTS_NOT,   true,  "",    "")          \
-    X(STEP_EACH,     "each",     each,     none,   ACTS_NOT,   true,  "",    "")          \
-    X(STEP_REPEAT,   "repeat",   repeat,   none,   ACTS_NOT,   true,  "",    "")          \
-    X(STEP_PROCESS,  "process",  act,      send,   ACTS_SENDS, true,  "[[\"", "\"]]")
+#define STEP_KINDS(X)                                                                            \
+    X(STEP_EXEC,     "exec",     act,      exec,   ACTS_CALLS, true,  true,  "[\"",  "\"]")      \
+    X(STEP_SQL,      "sql",      act,      sql,    ACTS_CALLS, true,  false, "[\"",  "\"]")      \
+    X(STEP_HTTP,     "http",     act,      http,   ACTS_CALLS, true,  true,  "[\"",  "\"]")      \
+    X(STEP_COMMAND,  "command",  act,      send,   ACTS_SENDS, true,  false, "[\"",  "\"]")      \
+    X(STEP_WALLET,   "wallet",   act,      wallet, ACTS_CALLS, true,  false, "[\"",  "\"]")      \
+    X(STEP_WAIT,     "wait",     wait,     none,   ACTS_NOT,   true,  false, "([\"", "\"])")     \
+    X(STEP_SLEEP,    "sleep",    sleep,    none,   ACTS_NOT,   false, false, "([\"", "\"])")     \
+    X(STEP_SET,      "set",      set,      none,   ACTS_NOT,   false, false, "[\"",  "\"]")      \
+    X(STEP_WHEN,     "when",     when,     none,   ACTS_NOT,   false, false, "{\"",  "\"}")      \
+    X(STEP_FAIL,     "fail",     fail,     none,   ACTS_NOT,   false, false, "([\"", "\"])")     \
+    X(STEP_CONTINUE, "continue", continue, none,   ACTS_NOT,   false, false, "([\"", "\"])")     \
+    X(STEP_PARALLEL, "parallel", parallel, none,   ACTS_NOT,   true,  false, "",    "")          \
+    X(STEP_EACH,     "each",     each,     none,   ACTS_NOT,   true,  false, "",    "")          \
+    X(STEP_REPEAT,   "repeat",   repeat,   none,   ACTS_NOT,   true,  false, "",    "")          \
+    X(STEP_PROCESS,  "process",  act,      send,   ACTS_SENDS, true,  false, "[[\"", "\"]]")
 /* clang-format on */
 #define X(id, ...) id,
 typedef enum { STEP_KINDS(X) STEP_KIND_COUNT } StepKind;
@@ -91,7 +92,7 @@ typedef enum { STEP_KINDS(X) STEP_KIND_COUNT } StepKind;
 typedef struct {
     const char *name;
     StepActs    acts;
-    bool        has_result;
+    bool        has_result, asks;
     const char *open, *close;
 } StepKindRow;
 extern const StepKindRow step_kinds[STEP_KIND_COUNT];

@@ -283,7 +283,7 @@ ErrorCode      __wrap_lease_release(Pool *pool, Deadline deadline, Arena *arena,
 ErrorCode      __wrap_lease_postpone(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *command,
                                      int64_t delay_ms, const char *reason, bool *ret_settled, Error *reterr);
 ErrorCode      __wrap_sent_send(Pool *pool, Run *run, SendItem *item, bool *ret_is_over, Error *reterr);
-AttemptRun     __wrap_attempt_exec, __wrap_attempt_sql;
+AttemptRun     __wrap_attempt_exec, __wrap_attempt_http, __wrap_attempt_sql, __wrap_attempt_wallet, __real_attempt_http;
 
 void __wrap_pool_status(Pool *pool, PoolStatus *ret_status)
 {
@@ -423,6 +423,22 @@ static ErrorCode act(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 }
 
 ErrorCode __wrap_attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
+{
+    return act(attempt, ret_result, reterr);
+}
+
+/* The real one, which renders its templates, unless the test says what it does. */
+ErrorCode __wrap_attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
+{
+    const char *record = record_text(attempt->arena, &attempt->id);
+
+    for (int i = 0; i < current->script_count; i++)
+        if (strcmp(current->scripts[i].record, record) == 0)
+            return act(attempt, ret_result, reterr);
+    return __real_attempt_http(attempt, ret_result, reterr);
+}
+
+ErrorCode __wrap_attempt_wallet(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
     return act(attempt, ret_result, reterr);
 }

@@ -2,7 +2,7 @@
  * engine.h - the engine of processes over records in memory: handler, interpreter and run are the real ones, without a server.
  *
  * The linker puts this file in the place of what reads and writes the database (process_load, process_write, sent_send,
- * lease_release, lease_postpone) and of what steps do (attempt_exec, attempt_sql). Branches run one after the other, or one inside an action of
+ * lease_release, lease_postpone) and of what steps do (attempt_exec, attempt_http, attempt_sql, attempt_wallet). Branches run one after the other, or one inside an action of
  * another one (engine_beside), and time is the fake clock's, so an activation does the same each time.
  *
  * engine_run() says what one activation did, in order, separated by "; ":

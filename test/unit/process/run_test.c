@@ -210,6 +210,7 @@ TEST(process_that_waits_is_resumed_once_by_its_response)
         assert_int_equal(atomic_load(&program.run[i]), 20);
 }
 
+#ifdef PAWL_FAULTS
 /* A step whose record was written is not run again; one whose record was lost is. */
 TEST(process_continues_after_a_failure_at_each_point)
 {
@@ -244,3 +245,4 @@ TEST(process_continues_after_a_failure_at_each_point)
         assert_int_equal(bus_count(bus, "process_step"), STEPS);
     }
 }
+#endif

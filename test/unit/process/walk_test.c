@@ -1,6 +1,7 @@
 /*
  * walk_test.c - what an activation runs, records and waits for, given the records that are there: steps, retries, waits, branches.
  */
+#include "process/definition.h"
 #include "test/unit/process/engine.h"
 
 #define RETRY "'retry': {'attempts': 3, 'delay': '1s', 'factor': 2, 'delay_max': '1500ms'}"
@@ -27,6 +28,45 @@ TEST(walk_saves_results_and_patches_the_state)
 
     assert_runs(engine, "run a; a done {\"from\": \"a\"}; b done {\"c\": \"a\"}; complete {\"c\": \"a\"}");
     assert_string_equal(engine_state(engine), "{\"a\": 1, \"c\": \"a\", \"from\": \"a\"}");
+}
+
+/* What a kind that has a result is given; a new one has its row here. */
+static const char *const kinds_with_result[STEP_KIND_COUNT] = {
+    [STEP_EXEC]     = "'exec': 'x'",
+    [STEP_SQL]      = "'sql': 'public.act'",
+    [STEP_HTTP]     = "'http': {'method': 'GET', 'url': 'https://example.com/'}",
+    [STEP_COMMAND]  = "'command': {'type': 'pack'}",
+    [STEP_WALLET]   = "'wallet': {'kind': 'topup', 'owner': 'ann', 'amount': 1}",
+    [STEP_WAIT]     = "'wait': {'response': 'go'}",
+    [STEP_PARALLEL] = "'parallel': {'x': [{'name': 'a', 'exec': 'x'}]}",
+    [STEP_EACH]     = "'each': '{{state.list}}', 'steps': [{'name': 'a', 'exec': 'x'}]",
+    [STEP_REPEAT]   = "'repeat': [{'name': 'a', 'exec': 'x'}], 'until': 'true'",
+    [STEP_PROCESS]  = "'process': {'type': 'pack'}",
+};
+
+TEST(walk_saves_the_result_of_every_kind_that_has_one)
+{
+    for (StepKind kind = 0; kind < STEP_KIND_COUNT; kind++) {
+        scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
+        scoped(engine_free) Engine *engine = NULL;
+
+        assert_int_equal(kinds_with_result[kind] != NULL, step_kinds[kind].has_result);
+        if (!step_kinds[kind].has_result)
+            continue;
+        engine = engine_new(
+            arena_print(arena,
+                        "'steps': [{'name': 's', %s, 'save': {'kept': '{{result}}'}}, {'name': 'last', 'exec': 'x'}]",
+                        kinds_with_result[kind]));
+        engine_patch(engine, "{\"list\": [5]}");
+        engine_signal(engine, "go", "7");
+        engine_acts(engine, "s", "done");
+        (void)engine_run(engine);
+        if (step_kinds[kind].acts == ACTS_SENDS) {
+            engine_reply(engine, "s", "COMPLETED", "{\"n\": 7}");
+            (void)engine_run(engine);
+        }
+        assert_contains(engine_state(engine), "\"kept\": ");
+    }
 }
 
 TEST(walk_takes_the_way_that_was_recorded)
