@@ -55,10 +55,10 @@ static const Route rows[] = {
     {HTTP_GET, "/v1/alerts", api_alerts, READS, .is_inline = true, .summary = "Every alert and its state",
      .answer = &answer_alerts},
     {HTTP_GET, "/v1/dead-letters", api_dead_letter_list, READS, .parameters = api_dead_letter_parameters,
-     .summary = "Failed operations, newest first",
+     .summary = "Dead letters, newest first",
      .answer = &answer_letters},
     {HTTP_POST, "/v1/dead-letters/{id}/retry", api_apart, SCOPE_ADMIN, .is_inline = true, .inner = api_dead_letter_retry, .is_kept = true, .body = &api_empty_body,
-     .summary = "Retry a failed operation now, with its tries reset",
+     .summary = "Retry a dead letter now, with its tries reset",
      .captures = letter_captures, .answer = &answer_letter},
     {HTTP_POST, "/v1/commands", api_command_send, SCOPE_COMMAND, .is_inline = true, .body = &send_table,
      .summary = "Send a command; sending twice with the same id sends one command",
@@ -229,7 +229,7 @@ static const Route rows[] = {
      .parameters = api_verify_parameters, .summary = "Verify the ledger and name every inconsistent row",
      .example = "{\"ok\":true,\"rows\":0,\"seals\":0,\"unsealed\":0,\"took_ms\":0,\"findings\":[],\"more\":false}",
      .answer = &answer_verify},
-    {HTTP_DELETE, "/v1/dead-letters/{id}", api_apart, SCOPE_ADMIN, .is_inline = true, .inner = api_dead_letter_delete, .summary = "Delete a failed operation",
+    {HTTP_DELETE, "/v1/dead-letters/{id}", api_apart, SCOPE_ADMIN, .is_inline = true, .inner = api_dead_letter_delete, .summary = "Delete a dead letter",
      .captures = letter_captures, .status = 204},
 };
 /* clang-format on */

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-#define PAGE_COLUMNS 100
+#define PAGE_COLUMNS 80
 
 typedef struct {
     Text  *text; /* borrowed */

@@ -1,5 +1,5 @@
 /*
- * setting_page.c - the table of settings as a page of columns, wrapped at 100 columns.
+ * setting_page.c - the table of settings as a page of columns, wrapped at PAGE_COLUMNS.
  */
 #include <string.h>
 
@@ -24,6 +24,8 @@ static void meaning_print(const Setting *row, Text *text)
         text_print(text, " (%s)", text_string(&notes));
 }
 
+#define MEANING_COLUMN_MAX 44
+
 typedef struct {
     size_t fallback, meaning; /* where the columns begin */
 } Columns;
@@ -43,7 +45,9 @@ static Columns columns_measure(const SettingTable *table)
         name     = name_size > name ? name_size : name;
         fallback = size > fallback && size <= CELL_MAX ? size : fallback;
     }
-    return (Columns){.fallback = name + 2, .meaning = name + 2 + fallback + 2};
+    fallback = name + 2 + fallback + 2;
+    /* Behind a longer default the meaning begins on the next line. */
+    return (Columns){.fallback = name + 2, .meaning = fallback < MEANING_COLUMN_MAX ? fallback : MEANING_COLUMN_MAX};
 }
 
 static void line_print(Page *page, const Columns *columns, const char *name, const char *fallback, const char *meaning)

@@ -251,14 +251,14 @@ static const CommandFlag *flag_find_short(Arena *arena, const CliCommand *comman
 /* command NULL: it is not known yet, and the flag is one that all of them take. */
 static ErrorCode flag_parse(Parser *parser, const CliCommand *command, const char *word, Error *reterr)
 {
-    Call              *call  = parser->call;
-    const char        *equal = strchr(word, '=');
-    const char        *name  = equal ? arena_bytes(call->arena, word, (size_t)(equal - word)) : word;
-    const char        *given = equal ? equal + 1 : NULL, *value;
-    const CommandFlag *flag  = flag_find(command, name);
-    const Setting     *setting;
+    Call              *call    = parser->call;
+    const char        *equal   = strchr(word, '=');
+    const char        *name    = equal ? arena_bytes(call->arena, word, (size_t)(equal - word)) : word;
+    const char        *given   = equal ? equal + 1 : NULL, *value;
+    const CommandFlag *flag    = flag_find(command, name);
+    const Setting     *setting = setting_find(call->arena, name);
 
-    if (flag)
+    if (flag && !setting) /* a command may list settings as its flags, for its help */
         return flag_own(parser, flag, given, reterr);
     flag = flag_find_short(call->arena, command, word);
     if (flag)
@@ -273,7 +273,6 @@ static ErrorCode flag_parse(Parser *parser, const CliCommand *command, const cha
     }
     if (strcmp(name, "--config") == 0)
         return flag_value(parser, name, given, &call->given.file, reterr);
-    setting = setting_find(call->arena, name);
     if (!setting)
         return unknown_flag(parser, command, name, reterr);
     TRY(flag_value(parser, name, given, &value, reterr));

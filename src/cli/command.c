@@ -3,6 +3,11 @@
  */
 #include "cli/command.h"
 
+static const CommandFlag serve_flags[] = {
+    {"--listen", "ADDRESS:PORT", "HTTP address; port 0 chooses a free port; default: 127.0.0.1:8080"                 },
+    {"--role",   "LIST",         "what it does: any of api, worker, monitor, bot, comma-separated; default: all four"},
+    {NULL,       NULL,           NULL                                                                                },
+};
 static const CommandFlag list_flags[] = {
     {"--status", "S",  "only those with this status"    },
     {"--type",   "T",  "only those of this type"        },
@@ -47,7 +52,7 @@ static const CommandFlag work_flags[] = {
      "schema.function(payload jsonb, command_id uuid) returns jsonb, called in the transaction that ends the command" },
     {"--noop",    NULL,       "complete every command, for measurements"                                              },
     {"-j",        "N",        "how many handlers run at the same time; default: 8"                                    },
-    {"--batch",   "N",        "most commands per claim; default: the number of free handlers"                         },
+    {"--batch",   "N",        "most commands per claim; default: as many as the worker can use"                       },
     {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; default: 30s"                              },
     {"--timeout", "TIME",     "how long one handler may run; default: no limit"                                       },
     {"--alone",   NULL,       "each call of the function has a transaction of its own; default: short ones share some"},
@@ -295,7 +300,7 @@ static const CommandFlag rating_flags[] = {
 };
 
 const CliCommand cli_commands[] = {
-    {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until SIGTERM or SIGINT; --listen A:P, --role LIST"},
+    {"serve",   NULL,     "",          0, 0, command_serve,          serve_flags, "run the daemon until SIGTERM or SIGINT"},
     {"send",    NULL,     "DOMAIN TYPE [JSON|-]", 2, 3, command_send,  send_flags, "send a command"},
     {"work",    NULL,     "DOMAIN",    1, 1, command_work,           work_flags, "handle the commands of a domain"},
     {"command", "show",   "ID",        1, 1, command_command_show,   show_flags, "show one command with its audit"},
@@ -349,10 +354,10 @@ const CliCommand cli_commands[] = {
     {"db",      "stop",   "",          0, 0, command_db_stop,        stop_flags, "stop the private PostgreSQL"},
     {"db",      "status", "",          0, 0, command_db_status,      NULL,       "show the private PostgreSQL"},
     {"db",      "url",    "",          0, 0, command_db_url,         url_flags,  "print the URL of the database for applications"},
-    {"dlq",     "list",   "",          0, 0, command_dlq_list,       list_flags, "list failed operations, newest first"},
-    {"dlq",     "show",   "ID",        1, 1, command_dlq_show,       NULL,       "show one failed operation"},
-    {"dlq",     "retry",  "ID",        1, 1, command_dlq_retry,      NULL,       "retry one failed operation now"},
-    {"dlq",     "delete", "ID",        1, 1, command_dlq_delete,     NULL,       "delete one failed operation"},
+    {"dlq",     "list",   "",          0, 0, command_dlq_list,       list_flags, "list dead letters, newest first"},
+    {"dlq",     "show",   "ID",        1, 1, command_dlq_show,       NULL,       "show one dead letter"},
+    {"dlq",     "retry",  "ID",        1, 1, command_dlq_retry,      NULL,       "retry one dead letter now"},
+    {"dlq",     "delete", "ID",        1, 1, command_dlq_delete,     NULL,       "delete one dead letter"},
     {"key",     "create", "NAME",      1, 1, command_key_create,     key_flags,  "create an API key and print its token, once"},
     {"key",     "list",   "",          0, 0, command_key_list,       NULL,       "list API keys"},
     {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     NULL,       "revoke an API key"},

@@ -101,12 +101,11 @@ static void page_print(const char *group, const char *verb, Arena *arena)
         for (const CommandFlag *flag = command->flags; group && flag && flag->name; flag++)
             line_print(&page, flag_usage(flag, arena), column, flag->help);
     }
-    text_print(&text, "\n%s --json, --config FILE, and every setting as a flag: see pawl help settings\n",
-               group ? "Also" : "Every command takes");
-    text_append(&text,
-                group ? ""
-                      : "pawl help COMMAND lists the flags of a command.\n"
-                        "Exit: 0 done, 1 refused or failed, 2 wrong usage, 69 database unavailable, 75 try again\n");
+    text_append(&text, group ? "\nAlso --json, --config FILE, and every setting as a flag: see pawl help settings\n"
+                             : "\nEvery command takes --json, --config FILE, and every setting as a flag: see pawl\n"
+                               "help settings. pawl help COMMAND lists the flags of a command.\n"
+                               "Exit: 0 done, 1 refused or failed, 2 wrong usage, 69 database unavailable,\n"
+                               "75 try again\n");
     printf("%s", text_string(&text));
 }
 

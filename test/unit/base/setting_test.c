@@ -416,20 +416,22 @@ TEST(setting_page_has_columns)
 
     text_init(&text, NULL, TEXT_MAX_BODY);
     setting_describe(&table, &text);
-    assert_string_equal(
-        text_string(&text),
-        "setting            default         meaning\n"
-        "PAWL_DATABASE_URL  (none)          libpq URL or conninfo (else DATABASE_URL)\n"
-        "PAWL_LISTEN        127.0.0.1:8080  HTTP address\n"
-        "PAWL_ADMIN_TOKEN   (none)          bearer token with all scopes\n"
-        "PAWL_POOL_MAX      10              the largest number of connections that this process opens to\n"
-        "                                   PostgreSQL at the same time (an integer from 1 to 1000; SIGHUP\n"
-        "                                   reloads it)\n"
-        "PAWL_OFFSET        (none)          any number (an integer)\n"
-        "PAWL_WAIT          5s              how long to wait (a duration from 10ms to 1h)\n"
-        "PAWL_PAUSE         0               how long to pause (a duration such as 250ms, 10s or 5m)\n"
-        "PAWL_AUDIT         off             keep an audit (on or off)\n"
-        "PAWL_LOG           info            the least level that is logged (one of debug, info, warn)\n"
-        "PAWL_ROLE          api,worker      what this process does (some of api, worker, monitor,\n"
-        "                                   comma-separated)\n");
+    assert_string_equal(text_string(&text),
+                        "setting            default         meaning\n"
+                        "PAWL_DATABASE_URL  (none)          libpq URL or conninfo (else DATABASE_URL)\n"
+                        "PAWL_LISTEN        127.0.0.1:8080  HTTP address\n"
+                        "PAWL_ADMIN_TOKEN   (none)          bearer token with all scopes\n"
+                        "PAWL_POOL_MAX      10              the largest number of connections that this\n"
+                        "                                   process opens to PostgreSQL at the same time\n"
+                        "                                   (an integer from 1 to 1000; SIGHUP reloads\n"
+                        "                                   it)\n"
+                        "PAWL_OFFSET        (none)          any number (an integer)\n"
+                        "PAWL_WAIT          5s              how long to wait (a duration from 10ms to 1h)\n"
+                        "PAWL_PAUSE         0               how long to pause (a duration such as 250ms,\n"
+                        "                                   10s or 5m)\n"
+                        "PAWL_AUDIT         off             keep an audit (on or off)\n"
+                        "PAWL_LOG           info            the least level that is logged (one of debug,\n"
+                        "                                   info, warn)\n"
+                        "PAWL_ROLE          api,worker      what this process does (some of api, worker,\n"
+                        "                                   monitor, comma-separated)\n");
 }
