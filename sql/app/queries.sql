@@ -215,6 +215,13 @@ select e.released::bigint as count,
        pawl.micros(e.low) as low
 from wallet.expire_from($1::integer, timestamptz 'epoch' + $2::bigint * interval '1 us') e
 
+-- name: login_needs
+-- The smallest groups that may call a function of pawl. $1 its name. Columns: login (quoted), groups (NULL: unknown)
+select quote_ident(current_user) as login,
+       (select string_agg(distinct 'pawl_' || r.name, ' or ')
+        from pawl.grant_functions() g cross join unnest(string_to_array(g.roles, ' ')) r (name)
+        where split_part(g.name, '.', 2) = $1 and r.name <> '*') as groups
+
 -- name: login_lacks
 -- Whose functions the login may not all call. Columns: login (quoted), worker, monitor, app, admin (true: it may not call a
 -- function that pawl_worker, ... may), is_idle (it is a member of one of them and does not inherit its rights), is_read_only (its

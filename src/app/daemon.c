@@ -301,7 +301,11 @@ ErrorCode daemon_run(const SettingsGiven *given, Error *reterr)
             wait_for_end(&daemon, given);
         notify_stopping(&daemon.notify);
         signals_force();
-        if (!daemon_drain(&daemon)) {
+        bool is_drained = daemon_drain(&daemon);
+
+        if (daemon.app->cluster && cluster_stops(daemon.app->cluster))
+            log_write(LOG_INFO, "daemon", "stopping the private PostgreSQL");
+        if (!is_drained) {
             /* Its threads hold what we would free. Leases and transactions make this safe. */
             if (daemon.app->cluster)
                 cluster_close(daemon.app->cluster);

@@ -3,6 +3,8 @@
  */
 #include "app/login.h"
 
+#include <string.h>
+
 #include "app/settings.h"
 #include "pg/query.h"
 #include "pg/tx.h"
@@ -77,4 +79,27 @@ ErrorCode login_rights(Pool *pool, unsigned roles, Deadline deadline, Arena *are
             arena_print(arena, "requests of operators get 403: user %s has not all rights of pawl_admin", lacks.login);
     *ret_rights = rights;
     return OK;
+}
+
+#define NEEDS_COLUMNS(X, T) X(T, TEXT, login, groups)
+DB_ROW(Needs, NEEDS_COLUMNS);
+DB_SHAPE(needs, Needs, NEEDS_COLUMNS);
+
+void login_explain(Pool *pool, Deadline deadline, Error *error)
+{
+    static const char         denied[] = "permission denied for function ";
+    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions   options = {.name = "login-needs", .deadline = deadline, .arena = arena, .read_only = true};
+    const char *found   = strcmp(error->sqlstate, "42501") == 0 ? strstr(error->text, denied) : NULL, *name;
+    Needs       needs;
+
+    if (!found)
+        return;
+    name = found + strlen(denied);
+    name = arena_bytes(arena, name, strcspn(name, " "));
+    if (db_call(pool, &options, sql_app_login_needs, DB_ARGS(db_text(name)), &needs_shape, &needs, NULL) == OK &&
+        needs.groups)
+        (void)fail(error, error->code, "%s: user %s needs the role %s: grant %s to %s",
+                   arena_print(arena, "permission denied for function %s", name), needs.login, needs.groups,
+                   needs.groups, needs.login);
 }

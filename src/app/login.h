@@ -23,4 +23,7 @@ typedef struct {
 must_check ErrorCode login_rights(Pool *pool, unsigned roles, Deadline deadline, Arena *arena, LoginRights *ret_rights,
                                   Error *reterr);
 
+/* "permission denied for function process_retry": adds the groups that may call it, if the login may ask. */
+void login_explain(Pool *pool, Deadline deadline, Error *error);
+
 #endif

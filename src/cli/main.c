@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/login.h"
 #include "base/writer.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -99,6 +100,8 @@ int main(int argc, char **argv)
     code = call_parse(argc, argv, &call, &command, &error);
     if (code == OK)
         code = command->run(&call, &error);
+    if (code == ERR_DENIED && call.app && call.app->pool)
+        login_explain(call.app->pool, deadline_in_ms(APP_COMMAND_MS), &error);
     if (call.app)
         app_close(call.app);
     return finish(&call, call.json || wants_json(argc, argv), code, &error);

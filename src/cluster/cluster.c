@@ -302,6 +302,11 @@ ErrorCode cluster_open(const ClusterOptions *options, Deadline deadline, Cluster
     return OK;
 }
 
+bool cluster_stops(const Cluster *cluster)
+{
+    return cluster->users >= 0 && flock(cluster->users, LOCK_EX | LOCK_NB) == 0 && access(cluster->home.keep, F_OK) < 0;
+}
+
 /* Without a way to report: a server that does not stop is met by the next start. */
 static void cluster_leave(const Cluster *cluster)
 {
@@ -312,7 +317,7 @@ static void cluster_leave(const Cluster *cluster)
     /* Not in time: another process is joining, and will be the last user. */
     if (lock_take(home->lock, LOCK_EX, deadline_in_ms(LEAVE_LOCK_MS), &lock, NULL) != OK)
         return;
-    if (flock(cluster->users, LOCK_EX | LOCK_NB) == 0 && access(home->keep, F_OK) < 0)
+    if (cluster_stops(cluster))
         (void)server_stop(home, arena, deadline_in_ms(STOP_MS), NULL);
 }
 

@@ -53,6 +53,8 @@ typedef struct {
 must_check ErrorCode cluster_open(const ClusterOptions *options, Deadline deadline, Cluster **ret_cluster,
                                   Error *reterr);
 /* Leave; the last user stops the server (fast mode, after 10 s immediate), unless it is kept. */
+/* Will cluster_close() stop the server? For a message right before it. */
+bool cluster_stops(const Cluster *cluster);
 void cluster_close(Cluster *cluster);
 SCOPED(Cluster, cluster_close)
 const char *cluster_url(const Cluster *cluster);         /* for pawl itself: owns its schemas, is no superuser */

@@ -37,12 +37,13 @@ static void quotes_mask(const char *message, char *ret_masked, size_t size)
     ret_masked[strcspn(ret_masked, "\n")] = '\0';
 }
 
-/* Neither "keyword=value" nor a URL that libpq knows: it would miss a "=", which does not help a user who gave mysql://
- * or host:port. */
+/* Neither "keyword=value" nor a URL that libpq knows: it would miss a "=", which does not help a user who gave
+ * mysql://, host:port or host/database. */
 static bool is_foreign(const char *conninfo)
 {
-    return conninfo[strcspn(conninfo, "= :")] == ':' &&
-           strncmp(conninfo, "postgresql://", strlen("postgresql://")) != 0 &&
+    char end = conninfo[strcspn(conninfo, "= :/")];
+
+    return (end == ':' || end == '/' || !end) && strncmp(conninfo, "postgresql://", strlen("postgresql://")) != 0 &&
            strncmp(conninfo, "postgres://", strlen("postgres://")) != 0;
 }
 
@@ -72,9 +73,12 @@ ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_options, E
 
         quotes_mask(message ? message : "out of memory", masked, sizeof masked);
         if (is_foreign(conninfo))
-            snprintf(masked, sizeof masked, "it does not begin with postgresql://");
-        (void)fail(reterr, ERR_USAGE,
-                   "database url is malformed (%s): it must look like postgresql://user@host:5432/database", masked);
+            (void)fail(reterr, ERR_USAGE,
+                       "database url must begin with postgresql://, as in postgresql://user@host:5432/database");
+        else
+            (void)fail(reterr, ERR_USAGE,
+                       "database url is malformed (%s): it must look like postgresql://user@host:5432/database",
+                       masked);
         PQfreemem(message);
         return ERR_USAGE;
     }

@@ -157,10 +157,13 @@ def a_malformed_url_is_refused_without_its_password():
     with Pawl(f"postgresql://app:{SECRET}@host:port/db") as pawl:
         refused(pawl, "migrate", code=2, words=["port must be a number from 1 to 65535"], secrets=[SECRET])
     for url in (f"postgresql://app:{SECRET}@/db?nonsense=1",
-                f"password={SECRET} nonsense=1", f"password='{SECRET}", "postgresql://[::1/db", "mysql://root@host/db"):
+                f"password={SECRET} nonsense=1", f"password='{SECRET}", "postgresql://[::1/db"):
         with Pawl(url) as pawl:
             refused(pawl, "migrate", code=2, words=["database url", "postgresql://user@host"], secrets=[SECRET])
-    for url, reason in [("foo", 'missing "=" after "..." in connection info string'), (f"a{SECRET}=1", 'invalid connection option "..."')]:
+    for url in ("mysql://root@host/db", "127.0.0.1/pawl", "127.0.0.1:5432", "foo"):
+        with Pawl(url) as pawl:
+            refused(pawl, "migrate", code=2, words=["database url must begin with postgresql://, as in postgresql://user@host"])
+    for url, reason in [(f"host={SECRET} and", 'missing "=" after "..." in connection info string'), (f"a{SECRET}=1", 'invalid connection option "..."')]:
         with Pawl(url) as pawl:
             refused(pawl, "migrate", code=2, words=[reason, "postgresql://user@host"], secrets=[SECRET])
 

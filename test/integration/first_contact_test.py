@@ -140,6 +140,8 @@ def two_serves_share_one_private_server():
         assert second.http("GET", "/health/ready").status == 200
         stop_clean(second)
         assert postmaster_pid(pawl.home) == 0
+        word = "stopping the private PostgreSQL"
+        assert second.said(word) and not first.said(word), "only the last one stops it, and says so before it waits"
 
 
 @test

@@ -94,7 +94,7 @@ def a_worker_with_a_bad_list_of_types_or_url_is_refused():
         got = edge(db, "options")
         assert [line.split()[1] for line in got] == [str(REFUSED)] * 4, got
         assert got[0] == got[2] == "open: 1 types must be 1 to 100 types and a NULL, or NULL for all types", got
-        assert got[1].startswith("open: 1 types must be ") and got[3].startswith("open: 1 listen_url: database url is malformed"), got
+        assert got[1].startswith("open: 1 types must be ") and got[3].startswith("open: 1 listen_url: database url must begin with postgresql://"), got
 
 
 # --- a server that says no, and one that says nothing ---

@@ -460,6 +460,19 @@ def a_login_has_the_rights_of_its_roles():
 
 
 @test
+def a_command_that_is_refused_names_the_role_that_is_needed():
+    with Database() as db:
+        name = f"login_of_{db.name}"
+        db.rows(f"create role {name} login in role pawl_app")
+        try:
+            with Pawl(db.url.replace("postgres@", f"{name}@", 1)) as pawl:
+                done = pawl.run("process", "retry", "018f0000-0000-7000-8000-000000000001")
+            assert done.code == 1 and f"user {name} needs the role pawl_admin: grant pawl_admin to {name}" in done.stderr, done
+        finally:
+            db.rows(f"drop role {name}")
+
+
+@test
 def the_audit_names_the_login_of_a_caller_that_names_a_person():
     login = "set session authorization"
     with Database() as db:
