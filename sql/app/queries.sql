@@ -184,7 +184,8 @@ left join lateral (
 
 -- name: doctor_waiting
 -- What alerts about shared state are about. One row: queued_s, queued_domain, queued_type, queued_id (the command that
--- has been queued for longest; NULL: none), queued_note (why nothing runs this process), in_tsq (counted up to 10,000), tsq_domain (of the oldest there),
+-- has been queued for longest; NULL: none), queued_note (why nothing runs this process), queued_more (besides it,
+-- counted up to 10,000), queued_domains (in which any is queued), in_tsq (counted up to 10,000), tsq_domain (of the oldest there),
 -- letters_open, retention_jump_s, handlers, handlers_failed and rate_limited (pawl.tally_sum).
 --
 -- Plan: one step per domain and priority that has work, by index.
@@ -199,6 +200,8 @@ with queued as (
 )
 select q.seconds as queued_s, q.name as queued_domain, q.type as queued_type, q.command_id::text as queued_id,
        case when q.name like 'process:%' then pawl.process_type_note(substr(q.name, 9), q.type) end as queued_note,
+       greatest((select count(*) from (select from pawl.ready r order by r.domain_id, r.priority, r.pos limit 10001) r) - 1, 0) as queued_more,
+       (select count(distinct h.domain_id) from pawl.ready_heads() h) as queued_domains,
        (select count(*) from (select from pawl.tsq t order by t.id limit 10000) t) as in_tsq,
        (select n.name from (select t.domain_id from pawl.tsq t order by t.id limit 1) t
         join pawl.domain_name n on n.id = t.domain_id limit 1) as tsq_domain,

@@ -88,7 +88,7 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       .limit     = 300,
                       .is_shared = true,
                       .source    = &bus_metrics.oldest_ready_s,
-                      .summary   = "a command has been queued for too long: see pawl doctor, and start workers for its domain",
+                      .summary   = "a command has been queued for too long: pawl doctor says why; the oldest is in domain",
                       },
     [ALERT_BATCH] =
         {

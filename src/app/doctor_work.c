@@ -59,6 +59,8 @@ ErrorCode check_ledger_clock(Doctor *doctor, Error *reterr)
     return doctor_ok(doctor, "no transaction of the ledger is dated in the future");
 }
 
+#define QUEUED_MORE_MAX 10000 /* counted at most */
+
 ErrorCode check_queues(Doctor *doctor, Error *reterr)
 {
     Waiting    *waiting = &doctor->waiting;
@@ -69,6 +71,10 @@ ErrorCode check_queues(Doctor *doctor, Error *reterr)
         return doctor_ok(doctor, "no command is queued");
     text = arena_print(doctor->arena, "the oldest queued command, %s (%s / %s), has been queued for %" PRId64 " s",
                        waiting->queued_id, waiting->queued_domain, waiting->queued_type, waiting->queued_s);
+    if (waiting->queued_more)
+        text = arena_print(doctor->arena, "%s, and %" PRId64 "%s more in %" PRId64 " domain%s", text,
+                           waiting->queued_more, waiting->queued_more == QUEUED_MORE_MAX ? " or" : "",
+                           waiting->queued_domains, waiting->queued_domains == 1 ? "" : "s");
     if (waiting->queued_s * 1000 <= doctor->serve.alert_waiting)
         return doctor_ok(doctor, "%s", text);
     if (waiting->queued_note)

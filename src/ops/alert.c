@@ -129,7 +129,7 @@ void alerts_free(Alerts *alerts)
     free(alerts);
 }
 
-/* "start workers for its domain (shop)" */
+/* "...: pawl doctor says why; the oldest is in domain (shop)" */
 static void summary_print(const Alert *alert, Text *text)
 {
     text_append(text, alert->rule->summary);

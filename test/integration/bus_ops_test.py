@@ -68,7 +68,7 @@ def a_command_queued_for_too_long_raises_an_alert():
         assert metric(pawl, "pawl_commands_oldest_ready_seconds") < 300 and alert(pawl, "commands-waiting")["state"] == "ok"
         db.rows("update pawl.command set created_at = created_at - interval '301 seconds'")
         wait_until(lambda: alert(pawl, "commands-waiting")["state"] == "firing", what="the alert")
-        assert alert(pawl, "commands-waiting")["summary"].endswith("start workers for its domain (shop)"), alert(pawl, "commands-waiting")
+        assert alert(pawl, "commands-waiting")["summary"].endswith("pawl doctor says why; the oldest is in domain (shop)"), alert(pawl, "commands-waiting")
         assert metric(pawl, "pawl_commands_oldest_ready_seconds") > 300
         work(pawl, "shop", "--noop")
         wait_until(lambda: alert(pawl, "commands-waiting")["state"] == "resolved", what="resolved")

@@ -300,6 +300,7 @@ def what_alerts_are_about_is_found():
         found = examine_with(pawl, {"PAWL_ALERT_DEAD_LETTERS": "3"})
         assert states(found, *names) == ["warn"] * 6, found
         assert f"the oldest queued command, {waiting} (mail / job), has been queued for 3" in found["queues"]["found"], found["queues"]
+        assert found["queues"]["found"].endswith(" s, and 1 more in 2 domains"), found["queues"]
         assert found["queues"]["advice"].startswith("start workers: pawl work mail, "), found["queues"]
         assert found["troubleshooting"]["found"] == "1 command waits for an operator, the oldest in domain bank", found
         assert "pawl tsq list" in found["troubleshooting"]["advice"], (found, failed)
