@@ -14,6 +14,42 @@ as $$
   limit 1
 $$;
 
+-- How long a command has been queued while no worker has a command of its domain; null: it is not queued, was queued just now, or a worker has one.
+-- A worker that asks for work and finds none leaves no trace, so this is what can be known.
+create or replace function pawl.queued_unclaimed (p_id bigint)
+  returns interval
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+declare
+  c_usual constant interval := interval '10 s'; -- workers poll more often
+  v_domain_id integer;
+  v_since timestamptz;
+begin
+  select c.domain_id, pawl.queued_since(r.id, r.pos) into v_domain_id, v_since
+  from pawl.command c
+  cross join lateral (
+    select r.id, r.pos from pawl.ready r where r.domain_id = c.domain_id and r.priority = c.priority and r.pos = c.id
+    union all
+    select r.id, r.pos from pawl.ready r where r.id = c.id and r.pos <> r.id) r
+  where c.id = p_id;
+  if (v_since < pawl.now() - c_usual) is not true or exists (
+       select from pawl.lease l where l.domain_id = v_domain_id and l.until > pawl.now()) then
+    return null;
+  end if;
+  return pawl.now() - v_since;
+end
+$$;
+
+-- Why no worker takes a command, as a sentence; null: see pawl.queued_unclaimed.
+create or replace function pawl.command_queued_note (p_id bigint, p_domain text)
+  returns text
+  language sql stable
+as $$
+  select format('it has been queued for %s s, and no worker has a command of domain "%s"', extract(epoch from pawl.queued_unclaimed(p_id))::bigint, p_domain)
+  where pawl.queued_unclaimed(p_id) is not null
+$$;
+
 -- All there is to know about a command, as one JSON object; NULL: unknown. A NULL domain matches any: QU005 when several have
 -- this id.
 create or replace function pawl.command_show (p_command_id uuid, p_domain text)
@@ -38,6 +74,7 @@ as $$
     'batch_id', b.batch_id,
     'order_key', c.order_key,
     'waits_for', case when c.order_key is not null then pawl.order_waits_for(c.domain_id, c.order_key, c.id) end,
+    'worker_note', pawl.command_queued_note(c.id, d.name),
     'created_at', pawl.iso(c.created_at),
     'due_at', pawl.iso(coalesce(w.due, case when c.due_at > pawl.now() and o.id is null then c.due_at end)),
     'lease_until', pawl.iso(l.until),

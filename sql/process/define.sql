@@ -75,11 +75,11 @@ create or replace function pawl.definition_steps_insert (p_definition_id integer
 as $$
 begin
   insert into pawl.process_definition_step (
-    definition_id, number, last, name, kind, list, position, depth, parent, is_loop, acts, is_compensated, sends, undo_sends,
+    definition_id, number, last, name, kind, list, position, depth, parent, is_loop, acts, is_compensated, attempts, undo_attempts, sends, undo_sends,
     response, race, responses, until, sleeps, then_at, else_at)
   select p_definition_id, u.ord - 1, coalesce(s.last, u.ord - 1), s.name, s.kind, coalesce(s.list, ''),
          coalesce(s.position, u.ord - 1), coalesce(s.depth, 0), s.parent,
-         coalesce(s.is_loop, false), coalesce(s.acts, false), coalesce(s.is_compensated, false), s.sends, s.undo_sends,
+         coalesce(s.is_loop, false), coalesce(s.acts, false), coalesce(s.is_compensated, false), s.attempts, s.undo_attempts, s.sends, s.undo_sends,
          s.response, s.race, s.responses, s.until, s.sleeps, s.then_at, s.else_at
   from jsonb_array_elements(p_steps) with ordinality u (step, ord)
   cross join lateral jsonb_populate_record(null::pawl.process_definition_step, u.step) s;

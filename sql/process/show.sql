@@ -93,7 +93,7 @@ begin
     select w.step, w.at
     from (
       select w.step, w.at, w.kind, lag(w.kind) over step as last, lead(w.kind) over step as next,
-             bool_or(w.kind < 3) over (step rows unbounded preceding) as is_known
+             bool_or(w.kind < 3) over (partition by w.step) as is_known
       from (
         select pawl.record_text(s.step, s.item, s.undo, p_aside => s.aside) as step, c.created_at as at, 1 as kind
         from pawl.process_sent s
@@ -108,7 +108,7 @@ begin
         select pawl.record_text(p.step, p.item, p.undo), p.waited_at, 3 from pawl.process p
         where p.id = p_id and p.waited_at is not null and not exists (
           select from pawl.process_response r where r.id = p_id and r.waited_at = p.waited_at)) w
-      window step as (partition by w.step order by w.at, w.kind)) w
+      window step as (partition by w.step, w.kind = 3 order by w.at, w.kind)) w
     where w.step is not null and case w.kind when 1 then (w.last = 2 or w.next = 2) is not true when 2 then true else not w.is_known end;
 end
 $$;
@@ -208,32 +208,54 @@ begin
 end
 $$;
 
--- Why a process that is queued is not taken, as a sentence; null: it was queued just now, or workers have others of its domain. What asks for work and finds
--- none leaves no trace, so this is what can be known.
+-- Why a process that is queued is not taken, as a sentence; null: see pawl.queued_unclaimed.
 create or replace function pawl.process_queued_note (p_id bigint, p_domain text)
   returns text
   language plpgsql stable
   set plan = keyed_cached
 as $$
 declare
-  c_usual constant interval := interval '10 s'; -- workers poll more often
-  v_is_code boolean := (select p.definition_id is null from pawl.process p where p.id = p_id);
-  v_domain_id integer;
-  v_since timestamptz;
+  v_queued interval := pawl.queued_unclaimed(p_id);
 begin
-  select c.domain_id, pawl.queued_since(r.id, r.pos) into v_domain_id, v_since
-  from pawl.command c
-  cross join lateral (
-    select r.id, r.pos from pawl.ready r where r.domain_id = c.domain_id and r.priority = c.priority and r.pos = c.id
-    union all
-    select r.id, r.pos from pawl.ready r where r.id = c.id and r.pos <> r.id) r
-  where c.id = p_id;
-  if (v_since < pawl.now() - c_usual) is not true or exists (
-       select from pawl.lease l where l.domain_id = v_domain_id and l.until > pawl.now()) then
+  if v_queued is null then
     return null;
   end if;
-  return format('it has been queued for %s s, and no worker has a process of domain "%s": does %s run?', extract(epoch from pawl.now() - v_since)::bigint,
-                p_domain, case when v_is_code then 'its program' else 'a pod with the role worker' end);
+  return format('it has been queued for %s s, and no worker has a process of domain "%s": does %s run?', extract(epoch from v_queued)::bigint, p_domain,
+                case when (select p.definition_id is null from pawl.process p where p.id = p_id) then 'its program' else 'a pod with the role worker' end);
+end
+$$;
+
+-- What an activation that was put off waits for, as a sentence; null: it was not, or no transaction has the process locked now.
+create or replace function pawl.process_lock_note (p_id bigint)
+  returns text
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  return (
+    select 'another transaction that has the process locked'
+    from pawl.process p
+    where p.id = p_id and p.wait is null and exists (select from pawl.delayed d where d.id = p_id)
+      and exists (select from pg_locks l where l.locktype = 'transactionid' and l.granted and l.transactionid = p.xmax));
+end
+$$;
+
+-- The attempt of a step that a process waits for, as people read it: "attempt 2 of 5 of step charge". In code only the program knows how many there are.
+create or replace function pawl.process_attempt_shown (p_id bigint)
+  returns text
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  return (
+    select format('attempt %s%s of step %s',
+             1 + (select count(*) from pawl.process_step s
+                  where s.id = p.id and s.step = p.step and s.item = p.item and s.undo = p.undo and s.kind = 'step' and s.aside = 0
+                    and s.error is not null and s.is_reset is not true),
+             ' of ' || (select case when p.undo then d.undo_attempts else d.attempts end from pawl.process_definition_step d
+                        where d.definition_id = p.definition_id and d.name = p.step),
+             pawl.record_text(p.step, p.item, p.undo))
+    from pawl.process p where p.id = p_id and p.wait = 'WAITING_FOR_RETRY' and p.step is not null);
 end
 $$;
 
@@ -253,6 +275,8 @@ as $$
     'waits_for', case when w.id is not null then pawl.waits_shown(p.waits) end, -- null: only a response resumes it; its row is due in ten years
     'condition', case when w.id is not null and p.waits @> '[{"kind": "any"}]' then
       (select f.until from pawl.process_definition_step f where f.definition_id = p.definition_id and f.name = p.step) end,
+    'attempt', case when w.id is not null then pawl.process_attempt_shown(p.id) end,
+    'lock_note', pawl.process_lock_note(p.id),
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
     'worker', l.worker, 'lease_until', pawl.iso(l.until),
     'worker_note', case when pawl.process_status(p.id) = 'PENDING' then coalesce(

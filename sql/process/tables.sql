@@ -51,6 +51,8 @@ create table pawl.process_definition_step (
   is_loop boolean not null, -- the steps inside of it run once per item or round
   acts boolean not null, -- on the world outside of the process
   is_compensated boolean not null,
+  attempts smallint, -- at most; null: it does not act
+  undo_attempts smallint, -- the same of its compensation
   sends text, -- where its command or child is sent, as type and domain; null: it sends none
   undo_sends text, -- the same of its compensation
   response text, -- of a wait: the name of the responses that it takes; null: it has one of the next two

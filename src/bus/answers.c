@@ -45,6 +45,7 @@ static const AnswerField command_fields[] = {
     UUID("reply_process_id", .nullable = true, .help = "the process whose step has sent it"), TEXT("correlation_id", .nullable = true),
     UUID("batch_id", .nullable = true), TEXT("order_key", .nullable = true),
     UUID("waits_for", .nullable = true, .help = "the command that has the order key for which this one waits"),
+    TEXT("worker_note", .nullable = true, .help = "why no worker takes it: it has been queued for long, and no worker has a command of its domain"),
     TIME("created_at"), TIME("due_at", .nullable = true),
     TIME("lease_until", .nullable = true), {"progress", ANSWER_OBJECT, .table = &answer_progress, .nullable = true, .help = "what its handler has reported last; null: nothing"},
     TIME("ended_at", .nullable = true), ROWS("audit", event)};

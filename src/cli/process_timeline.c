@@ -46,7 +46,7 @@ SHOWN(details, Aside, DETAILS_FIELDS);
 
 #define PROCESS_FIELDS(X, R, T)                                                                            \
     X(T, TEXT, process_id, domain, type, status, step, created_at, ended_at, error, deadline, on_deadline) \
-    X(T, TEXT, condition, continues_at, worker, lease_until, worker_note)                                  \
+    X(T, TEXT, condition, continues_at, worker, lease_until, worker_note, attempt, lock_note)              \
     X(T, JSON, state, result, waits_for, progress)                                                         \
     X(T, I64, version, life, state_version)                                                                \
     R(T, sent, sent) R(T, steps, step) R(T, responses, response) R(T, audit, event)
@@ -258,6 +258,10 @@ static void waits_print(const ProcessDetail *detail, Arena *arena)
                                             sent[i].domain, sent[i].type, sent[i].status, sent[i].step));
     if (!is_single || detail->sent.count == 0)
         print_line("waits for", detail->condition ? detail->condition : detail->waits_for);
+    print_line("waits for", detail->attempt);
+    if (detail->lock_note)
+        print_line("waits for", arena_print(arena, "%s (next try %s)", detail->lock_note,
+                                            moment_short(arena, detail->continues_at)));
     if (detail->worker_note)
         print_line("waits for", arena_print(arena, "a worker: %s", detail->worker_note));
 }
@@ -272,7 +276,8 @@ static ErrorCode head_print(const ProcessDetail *detail, Arena *arena, Error *re
     print_line("status", detail->status);
     print_line("step", detail->step);
     waits_print(detail, arena);
-    print_line("until", moment_short(arena, detail->continues_at));
+    if (!detail->lock_note)
+        print_line("until", moment_short(arena, detail->continues_at));
     print_line("worker", detail->worker);
     print_line("leased until", moment_short(arena, detail->lease_until));
     TRY(progress_print(detail->progress, arena, reterr));

@@ -16,6 +16,7 @@ SHOWN(event, Event, EVENT_FIELDS);
 #define COMMAND_FIELDS(X, R, T)                                                                           \
     X(T, TEXT, command_id, domain, type, status, error, reply_to, reply_process_id, reply_step)           \
     X(T, TEXT, correlation_id, batch_id, order_key, waits_for, created_at, due_at, lease_until, ended_at) \
+    X(T, TEXT, worker_note)                                                                               \
     X(T, JSON, payload, result, progress)                                                                 \
     X(T, I64, attempts, max_attempts, priority)                                                           \
     R(T, audit, event)
@@ -101,6 +102,8 @@ ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
     print_line("batch", detail.batch_id);
     print_line("order key", detail.order_key);
     print_line("waits for", detail.waits_for);
+    if (detail.worker_note)
+        print_line("waits for", arena_print(arena, "a worker: %s", detail.worker_note));
     printf("\n");
     events = detail.audit.items;
     for (int i = 0; i < detail.audit.count; i++)

@@ -54,6 +54,8 @@ static const AnswerField process_fields[] = {
     TIME("deadline", .nullable = true), TEXT("on_deadline", .nullable = true, .words = failure_actions, .help = "what happens when the deadline passes"),
     JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts; \"*\": any, \"any of: a, b\": one wait for the first of several, \"reply of STEP\": the outcome of what it has sent"),
     TEXT("condition", .nullable = true, .help = "that it waits for"),
+    TEXT("attempt", .nullable = true, .help = "of a step, that it waits for"),
+    TEXT("lock_note", .nullable = true, .help = "why it was put off, while that is so: another transaction has the process locked; it is tried again at continues_at"),
     TIME("continues_at", .nullable = true, .help = "null: it is queued, runs or has ended, or no time within five years resumes it"), TEXT("worker", .nullable = true),
     TIME("lease_until", .nullable = true, .help = "its worker extends it while it runs"),
     TEXT("worker_note", .nullable = true, .help = "why no worker takes it: its type has no definition, and no program has run one; or it has been queued for long, and no worker has a process of its domain"),

@@ -100,6 +100,10 @@ static void row_write(const Definition *definition, const Step *step, Writer *wr
     writer_bool(writer, "is_loop", step_is_loop(step));
     writer_bool(writer, "acts", step_kinds[action->kind].acts != ACTS_NOT);
     writer_bool(writer, "is_compensated", step->compensate != NULL);
+    if (step_kinds[action->kind].acts != ACTS_NOT)
+        writer_i64(writer, "attempts", action->retry.attempts);
+    if (step->compensate)
+        writer_i64(writer, "undo_attempts", step->compensate->retry.attempts);
     target_write(action, "sends", writer);
     target_write(step->compensate, "undo_sends", writer);
     if (action->kind == STEP_WAIT)

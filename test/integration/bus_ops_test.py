@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """bus_ops - what operators see of the bus: metrics, alerts, retention, and words that name what is missing."""
 import os
+import re
 
 from bus_commands import new_id, send, show, work
 from checks import alert, is_clean, metric, problem, refused, stop_clean
@@ -74,6 +75,20 @@ def a_command_queued_for_too_long_raises_an_alert():
         wait_until(lambda: alert(pawl, "commands-waiting")["state"] == "resolved", what="resolved")
         assert metric(pawl, "pawl_commands_oldest_ready_seconds") == 0
         stop_clean(pawl.server)
+
+
+@test
+def a_command_that_no_worker_takes_says_so():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        command, other = (pawl.run("send", "mailer", "welcome").stdout.strip() for _ in range(2))
+        assert show(pawl, command)["worker_note"] is None  # it was sent just now
+        db.rows("update pawl.command set created_at = created_at - interval '90 s'")
+        note = show(pawl, command)["worker_note"]
+        assert re.fullmatch(r'it has been queued for 9\d s, and no worker has a command of domain "mailer"', note), note
+        assert f"waits for    a worker: {note[:20]}" in pawl.run("command", "show", command).stdout
+        taken, = pawl.http("POST", "/v1/domains/mailer/claim", {"limit": 1}).json["items"]
+        assert [show(pawl, one)["worker_note"] for one in (command, other)] == [None, None], taken  # a worker has one of them
 
 
 @test

@@ -3,11 +3,13 @@
 pods run with default settings.
 """
 import json
+import os
+import re
 import uuid
 
-from pawl_test import Database, Pawl, main, test, wait_until
+from pawl_test import Database, Pawl, main, setting, test, wait_until
 from process_cli import cli, define, run, show, start, wait_status
-from servers import on_terminal
+from servers import Session, on_terminal
 
 
 def events(shown, *names):
@@ -153,6 +155,9 @@ def on_a_terminal_a_word_that_fits_into_the_next_line_is_not_broken():
 @test
 def on_a_terminal_help_is_wrapped_to_its_width():
     with Pawl() as pawl:
+        for topic in ([], ["settings"], ["definitions"], ["serve"], ["work"], ["process"], ["wallet"], ["dlq"]):
+            piped = pawl.run("help", *topic).stdout.splitlines()
+            assert max(map(len, piped)) <= 80, [line for line in piped if len(line) > 80]
         for topic in ("errors", "metrics", "routes"):
             piped, rows = pawl.run("help", topic).stdout.splitlines(), on_terminal(pawl, "help", topic, columns=80).splitlines()
             assert max(map(len, rows)) <= 80 < max(map(len, piped)), rows
@@ -250,6 +255,57 @@ def a_process_that_no_worker_takes_says_so_and_one_that_runs_says_until_when():
         db.rows("select pawl.send('other', '{x}', array['1']::jsonb[])")
         db.rows("update pawl.command set created_at = created_at - interval '90 s'")
         assert show(pawl, code)["worker_note"].endswith("does its program run?"), show(pawl, code)["worker_note"]
+
+
+@test
+def a_process_that_waits_for_a_retry_names_the_attempt():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        _, shown = run(pawl, {"type": "again", "steps": [{"name": "a", "exec": "exit 1", "retry": {"attempts": 3, "delay": "1h"}}]}, "WAITING_FOR_RETRY")
+        assert shown["attempt"] == "attempt 2 of 3 of step a", shown
+        assert "waits for    attempt 2 of 3 of step a\n" in pawl.run("process", "show", shown["process_id"]).stdout
+        _, shown = run(pawl, {"type": "undo", "on_failure": "compensate", "steps": [
+            {"name": "a", "exec": "true", "compensate": {"exec": "exit 1", "retry": {"attempts": 7, "delay": "1h"}}}, {"name": "b", "exec": "exit 65"}]}, "COMPENSATING")
+        shown = wait_until(lambda: (now := show(pawl, shown["process_id"]))["attempt"] and now, what="its compensation waits")
+        assert shown["attempt"] == "attempt 2 of 7 of step ~a", shown
+
+
+@test
+def a_command_that_code_sends_and_waits_for_in_one_report_is_one_wait():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        process = start(pawl, "code")
+        claimed, = pawl.http("POST", "/v1/process-domains/edge/claim", {"types": ["code"], "limit": 1}).json["items"]
+        report = {"process_id": process, "lease": claimed["lease"], "record": {"step": "charge", "kind": "begin"},
+                  "send": {"step": "charge", "domain": "bank", "type": "charge"},
+                  "wait": {"step": "charge", "responses": [{"kind": "reply", "name": "charge", "count": 1}]}}
+        verdict, = pawl.http("POST", "/v1/process-domains/edge/report", {"items": [report]}).json["items"]
+        assert verdict["verdict"] == "written", verdict
+        assert events(show(pawl, process), "WAITING") == [("WAITING", "charge")], show(pawl, process)["audit"]
+
+
+@test
+def a_process_that_another_transaction_has_locked_says_so_and_its_session_can_be_found():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other:
+        define(pawl, {"type": "held", "domain": "edge", "steps": [{"name": "a", "set": {"done": True}}, {"name": "w", "wait": {"response": "go"}}]})
+        process = start(pawl, "held")
+        other.do("begin")
+        pid = other.do("select pg_backend_pid()")
+        other.do(f"select pawl.signal('{process}', 'x')")
+        assert show(pawl, process)["lock_note"] is None  # it is queued
+        pawl.serve()
+        note = "another transaction that has the process locked"
+        shown = wait_until(lambda: (now := show(pawl, process))["lock_note"] and now, what="it was put off")
+        assert (shown["lock_note"], shown["status"]) == (note, "PENDING"), shown
+        people = wait_until(lambda: note in (text := pawl.run("process", "show", process).stdout) and text,
+                            what="people see it")
+        assert re.search(rf"^waits for    {note} \(next try \S+ \S+Z\)$", people, re.M) and "\nuntil " not in people, people
+        with open(os.path.join(setting("PAWL_SOURCE"), "docs/process.md"), encoding="utf-8") as file:
+            query, = re.findall(r"```sql\n(select a\.pid.*?);\n```", file.read(), re.S)
+        assert db.value(re.sub(r"'ID'", f"'{process}'", query)).split("|")[0] == pid[0], (query, pid)
+        other.do("commit")
+        wait_until(lambda: show(pawl, process)["state"].get("done"), what="it continues")
+        assert show(pawl, process)["lock_note"] is None
 
 
 if __name__ == "__main__":
