@@ -132,6 +132,31 @@ def every_command_about_http_runs():
 
 
 @test
+def every_statement_about_sql_runs():
+    with Database() as db:
+        role = f"application_of_{db.name}"
+        db.rows(f"create role {role}")
+        try:
+            with open(os.path.join(SOURCE, "docs/sql.md"), encoding="utf-8") as file:
+                blocks = re.findall(r"^```sql\n(.*?)^```$", file.read(), re.S | re.M)
+            assert len(blocks) > 5, blocks
+            for block in blocks:
+                db.rows(block.replace("my_application", role))
+        finally:
+            db.rows(f"drop owned by {role}; drop role {role}")
+
+
+@test
+def every_statement_about_operations_runs():
+    with open(os.path.join(SOURCE, "docs/operations.md"), encoding="utf-8") as file:
+        statements = re.findall(r"^    (select pawl\.[^;]*;)", file.read(), re.M)
+    assert len(statements) > 1, statements
+    with Database() as db:
+        for statement in statements:
+            db.rows(statement)
+
+
+@test
 def documents_show_no_commands_that_are_not_run():
     """A prompt outside of a console block would be a command that no test runs."""
     for folder in ("", "docs", "examples"):
