@@ -1,7 +1,7 @@
 -- lease.sql - the tokens of leases, and what a worker does with the leases that it has: hold and extend them.
 --
 -- Invariants: a token is random and belongs to one claim; settle, extend and release name it.
--- Lock order: leases by id, skipping locked ones; then what pawl.finish locks.
+-- Lock order: leases by id, skipping locked ones; then notes of their extensions, skipping locked ones, or what pawl.finish locks.
 -- Errors: QU001 arrays of different length, with nulls or of more than 10000 elements, lease out of range.
 
 -- The token for the leases of one claim: random, so that it says nothing about the token of another claim, and a client that has none cannot find one
@@ -76,18 +76,31 @@ begin
 end
 $$;
 
--- Note the extensions of leases that another transaction has locked. p_done: the items that were extended or have ended.
+-- Note the extensions of leases that another transaction has locked. p_done: the items that were extended or have ended. It waits for no lock: a note that
+-- another transaction is writing is passed over, and one that it has not committed is not seen, so that a lease may have several.
 create or replace function pawl.lease_extend_locked (p_ids bigint[], p_tokens bigint[], p_done integer[], p_now timestamptz, p_lease_ms integer)
   returns void
   language sql
 as $$
-  insert into pawl.lease_extension as e (id, token, until, lease_ms)
-  select distinct on (u.id) u.id, u.token, p_now + p_lease_ms * interval '1 ms', p_lease_ms -- an item may be given twice
-  from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
-  cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
-  where u.ord <> all (p_done)
-  order by u.id
-  on conflict (id) do update set token = excluded.token, until = excluded.until, lease_ms = excluded.lease_ms
+  with item as materialized (
+    select distinct on (u.id) u.id, u.token -- an item may be given twice
+    from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+    cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
+    where u.ord <> all (p_done)
+    order by u.id
+  ), held as materialized (
+    select i.token, e.number
+    from item i
+    cross join lateral (select e.number from pawl.lease_extension e where e.id = i.id order by e.number for update skip locked) e
+  ), noted as (
+    update pawl.lease_extension e set token = h.token, until = p_now + p_lease_ms * interval '1 ms', lease_ms = p_lease_ms
+    from held h
+    where e.number = h.number
+  )
+  insert into pawl.lease_extension (id, token, until, lease_ms)
+  select i.id, i.token, p_now + p_lease_ms * interval '1 ms', p_lease_ms
+  from item i
+  where not exists (select from pawl.lease_extension e where e.id = i.id)
 $$;
 
 -- Of leases that have expired and that the caller has locked, those that no heartbeat has extended meanwhile. The others get the time that was noted when
@@ -104,12 +117,14 @@ begin
   end if;
   with noted as (
     delete from pawl.lease_extension e
-    where e.id = any (array(select e.id from pawl.lease_extension e where e.id = any (p_ids) for update skip locked))
+    where e.number = any (array(select e.number from pawl.lease_extension e where e.id = any (p_ids) for update skip locked))
     returning e.id, e.token, e.until, e.lease_ms
+  ), latest as (
+    select distinct on (n.id, n.token) n.* from noted n order by n.id, n.token, n.until desc
   ), kept as (
     update pawl.lease l
     set until = least(n.until, p_now + coalesce(n.lease_ms, l.lease_ms) * interval '1 ms'), lease_ms = coalesce(n.lease_ms, l.lease_ms)
-    from noted n
+    from latest n
     where l.id = n.id and l.token = n.token and n.until > p_now
     returning l.id
   )
@@ -137,8 +152,8 @@ begin
     where l.until > p_now + c_slack and l.until > p_now + c_slack + coalesce(l.lease_ms * interval '1 ms', interval '1 day')
     order by l.until desc limit p_limit for update skip locked));
   get diagnostics v_count = row_count;
-  delete from pawl.lease_extension e where e.id = any (array(
-    select e.id from pawl.lease_extension e where e.until < p_now limit p_limit for update skip locked)); -- of no use any more
+  delete from pawl.lease_extension e where e.number = any (array(
+    select e.number from pawl.lease_extension e where e.until < p_now limit p_limit for update skip locked)); -- of no use any more
   return v_count;
 end
 $$;
@@ -169,9 +184,10 @@ $$;
 
 -- Keep what is still ours for longer. A command whose cancellation was asked for ends here: verdict CANCELED.
 -- Verdicts: EXTENDED, CANCELED, LOST, BUSY (its extension is noted for pawl.requeue_due). p_unflushed: as of pawl.lease_commit.
+-- Workers of all domains share its transaction, so it has no lock to wait for; if it meets one all the same, it fails soon, and each is tried apart.
 create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer, p_unflushed boolean default false)
   returns table (ord integer, verdict text)
-  language plpgsql security definer set search_path = pawl, pg_temp
+  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
   set plan = keyed_cached
 as $$
 #variable_conflict use_column

@@ -149,13 +149,15 @@ create table pawl.lease (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 create index lease_until on pawl.lease (until);
 
--- Heartbeats that found the lease's row locked: its worker is alive. Rescues read it.
+-- Heartbeats that found the lease's row locked: its worker is alive. Rescues read it. Not unique by lease: one that is written waits for none.
 create table pawl.lease_extension (
-  id bigint primary key,
+  number bigint generated always as identity primary key,
+  id bigint not null, -- of the command
   token bigint not null,
   until timestamptz not null,
   lease_ms integer
 );
+create index lease_extension_id on pawl.lease_extension (id);
 
 -- Attempts that ended because their worker was lost. Claims are careful with such a command until another attempt has ended otherwise
 -- (pawl.claim_careful). A row stays until retention deletes the command.
