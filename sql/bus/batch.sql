@@ -2,11 +2,12 @@
 --
 -- Progress is computed from the rows; the only thing kept is a mark below which everything has ended, and that can only
 -- move up, because nothing that ended begins again.
--- A batch is completed by the settle that ends its last command, under the batch row's lock: of two settles that end the last two
--- commands the second one waits and then sees both. A settle that ran while the batch was being sealed sees it open and takes no lock,
--- and one that waited for the lock too long leaves the batch as it is; pawl.batch_sweep, part of every requeue, completes both kinds.
--- Lock order: batch rows by id, the last locks of a transaction. Senders into an open batch hold theirs (share) until they commit;
--- only sealing waits for them.
+-- A batch is completed by the settle that ends its last command, under the batch row's lock. Settles share transactions with those of other domains, so
+-- none waits for that lock for more than 10 ms: where another transaction has it, which may have looked before this one commits, the settle leaves a note
+-- (pawl.batch_handover). A settle that ran while the batch was being sealed sees it open and takes no lock. pawl.batch_sweep, part of every requeue, completes
+-- both kinds.
+-- Lock order: batch rows by id, skipping locked ones, then one of these for 10 ms: the last locks of a transaction; then notes, skipping locked ones. Sweeps
+-- wait for none. Senders into an open batch hold its row (share) until they commit; only sealing waits for them.
 -- Errors: QU001 an argument is out of range. QU002 the batch exists with another name or on_complete. QU003 it is sealed or complete. QU004 it is unknown.
 
 -- Refuses what cannot be sent when the batch is created, not when its last command ends. NULL is valid: nothing is sent then.
@@ -171,6 +172,56 @@ begin
 end
 $$;
 
+-- Commands of these batches have ended. Locks the batches, so that they can be checked, and leaves notes of those that another transaction has locked.
+-- p_waits: one that is locked, if it is the only one, is waited for as long as another settle usually takes to commit. Returns the batches that it has locked.
+create or replace function pawl.batch_hold (p_ids bigint[], p_waits boolean)
+  returns bigint[]
+  language plpgsql
+as $$
+declare
+  v_held bigint[] := array(select b.id from pawl.batch b where b.id = any (p_ids) order by b.id for update skip locked);
+  v_left bigint[];
+begin
+  if cardinality(v_held) < cardinality(p_ids) then
+    v_left := array(
+      select b.id from pawl.batch b where b.id = any (p_ids) and b.id <> all (v_held) and b.completed_at is null order by b.id);
+    if p_waits and cardinality(v_left) = 1 and pawl.batch_wait(v_left[1]) then
+      return v_held || v_left;
+    end if;
+    perform pawl.batch_note(v_left);
+  end if;
+  return v_held;
+end
+$$;
+
+-- False: another transaction has it locked for longer.
+create or replace function pawl.batch_wait (p_id bigint)
+  returns boolean
+  language plpgsql set lock_timeout = '10ms'
+as $$
+begin
+  perform from pawl.batch b where b.id = p_id for update;
+  return true;
+exception when lock_not_available then
+  return false;
+end
+$$;
+
+-- Notes that pawl.batch_sweep has to check these batches after the commit. A note that is there stands for all who share its lock until they have ended: a
+-- sweep takes none that is locked.
+create or replace function pawl.batch_note (p_ids bigint[])
+  returns void
+  language plpgsql
+as $$
+declare
+  v_noted bigint[] := array(
+    select n.id from unnest(p_ids) u (id)
+    cross join lateral (select h.id from pawl.batch_handover h where h.id = u.id order by h.number limit 1 for share skip locked) n);
+begin
+  insert into pawl.batch_handover (id) select i from unnest(p_ids) i where i <> all (v_noted);
+end
+$$;
+
 -- Send the commands that batches asked for. One that cannot be sent is kept as a dead letter of type "on_complete".
 create or replace function pawl.batch_complete (p_ids bigint[])
   returns void
@@ -218,8 +269,9 @@ begin
 end
 $$;
 
--- Complete up to p_limit sealed batches that no settle completed. Batches that another transaction has locked are skipped. Where
--- there are more than the limit, the start is chosen at random, so that each batch is read eventually. Returns how many it read.
+-- Complete up to p_limit batches of which settles have left notes, and up to p_limit sealed ones that no settle completed. Batches that another transaction has
+-- locked are skipped; their notes are written anew, behind the others. Where there are more sealed ones than the limit, the start is chosen at random, so
+-- that each batch is read eventually. Returns how many it read.
 create or replace function pawl.batch_sweep (p_limit integer)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -228,14 +280,23 @@ as $$
 declare
   v_first bigint;
   v_last bigint;
+  v_noted bigint[];
   v_ids bigint[];
 begin
   if (p_limit between 1 and 10000) is not true then
     raise exception 'limit must be from 1 to 10000' using errcode = 'QU001';
   end if;
+  with taken as (
+    delete from pawl.batch_handover h
+    where h.number = any (array(select h.number from pawl.batch_handover h order by h.number limit p_limit for update skip locked))
+    returning h.id
+  )
+  select array_agg(distinct t.id) into v_noted from taken t;
+  v_noted := pawl.batch_hold(coalesce(v_noted, '{}'), false);
+  perform pawl.batch_check_apart(v_noted);
   select b.id into v_first from pawl.batch b where b.sealed_at is not null and b.completed_at is null order by b.id limit 1;
   if not found then
-    return 0;
+    return cardinality(v_noted);
   end if;
   select b.id into v_last from pawl.batch b
   where b.sealed_at is not null and b.completed_at is null and b.id >= v_first
@@ -251,14 +312,15 @@ begin
     limit p_limit
     for update skip locked);
   perform pawl.batch_check_apart(v_ids);
-  return cardinality(v_ids);
+  return cardinality(v_noted) + cardinality(v_ids);
 end
 $$;
 
--- One batch that fails stops none beside it: what fails together is halved until it is alone. The next sweep tries it again.
+-- One batch that fails stops none beside it: what fails together is halved until it is alone. The next sweep tries it again. The batches are locked: what
+-- checks and completes them waits for no other lock of an application.
 create or replace function pawl.batch_check_apart (p_ids bigint[])
   returns void
-  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '1s'
+  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
 as $$
 declare
   v_count integer := cardinality(p_ids);

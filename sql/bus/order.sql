@@ -17,7 +17,7 @@
 --
 -- Locks: a transaction that parks a command, or passes the key on, has locked the key's row in pawl.order_turn until it commits. A claim skips keys that are
 -- locked, and leaves their commands in pawl.ready for a later claim. A transaction that ends the command that has the key waits for its
--- lock, 100 ms for each of three keys and 1 ms for each further one; what it cannot lock it leaves to pawl.order_resume, which
+-- lock, 10 ms for each of three keys and 1 ms for each further one; what it cannot lock it leaves to pawl.order_resume, which
 -- pawl.requeue_due calls. Two transactions never end the same command, so they never wait for each other's keys.
 -- Lock order: rows of commands by id, keys by (domain, key), the first parked row of each (skipped when locked).
 -- A claim, or a send that starts its command, waits in one case only: another one that has not committed has given the same key to a command that
@@ -40,7 +40,7 @@ begin
     select u.domain_id, u.key, u.id from unnest(p_domains, p_keys, p_ids) u (domain_id, key, id) order by u.domain_id, u.key
   loop
     begin
-      perform set_config('lock_timeout', case when v_waits >= 3 then '1ms' when p_is_free then '10ms' else '100ms' end, true);
+      perform set_config('lock_timeout', case when v_waits < 3 then '10ms' else '1ms' end, true);
       if p_is_free then
         insert into pawl.order_turn (domain_id, order_key, id, low) values (v_item.domain_id, v_item.key, v_item.id, v_item.id)
         on conflict (domain_id, order_key) do nothing;

@@ -9,8 +9,9 @@
 -- Invariants: pawl.after_end is called once for each command that ends, in the transaction that ends it, so a reply is sent exactly
 -- once. A target or a batch that fails keeps no command from ending: a reply that cannot be sent becomes a dead letter of type
 -- "reply", a batch that cannot be locked is completed by pawl.batch_sweep.
--- Lock order: targets by name, batch rows by id. Bounds: 100 ms for all targets together, then 100 ms for each of three targets that
--- are locked and 1 ms for each further one; 10 ms for a command whose id another transaction is sending; 1 s for batches.
+-- Lock order: targets by name, batch rows by id (pawl.batch_hold). Bounds, because the transaction is shared with settles of other domains: 10 ms for all
+-- targets together, then 20 ms for each of three targets that are locked and 1 ms for each further one; 10 ms for a command whose id another transaction is
+-- sending; 10 ms for a batch.
 -- Errors: QU001 a target is malformed, or too many reply queues would have to be created, in the call or in all. QU002 the command that a reply would become
 -- exists with other contents.
 
@@ -345,8 +346,8 @@ begin
     elsif not p_apart then
       v_refusals := pawl.reply_deliver(v_target, v_replies);
     else
-      -- A queue that is locked costs 100 ms, from the fourth on 1 ms: other commands wait for this transaction.
-      perform set_config('lock_timeout', case when v_waits < 3 then '100ms' else '1ms' end, true);
+      -- A queue that is locked costs 20 ms, from the fourth on 1 ms: other commands wait for this transaction.
+      perform set_config('lock_timeout', case when v_waits < 3 then '20ms' else '1ms' end, true);
       begin
         if v_is_missing and v_left < 0 then
           raise exception 'too many reply queues are missing' using errcode = 'QU001';
@@ -362,7 +363,7 @@ begin
       end;
     end if;
     if v_refusals is not null then
-      perform set_config('lock_timeout', '1s', true);
+      perform set_config('lock_timeout', '100ms', true);
       perform pawl.replies_keep(v_target, v_keys, v_replies, v_refusals, v_code);
     end if;
   end loop;
@@ -372,7 +373,7 @@ $$;
 -- A dead letter of type "reply", tried again in the transaction that resolves it.
 create or replace function pawl.reply_retry (p_key text)
   returns void
-  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '1s'
+  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
 as $$
 declare
   v_letter jsonb := pawl.dead_letter_read('reply', p_key);
@@ -387,14 +388,14 @@ $$;
 -- Subtransactions cost a transaction id, so there is one for all replies, and one for each queue only after that failed.
 create or replace function pawl.after_end (p_ids bigint[])
   returns void
-  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '1s'
+  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
 as $$
 declare
   v_batches bigint[];
 begin
   if exists (select from pawl.command c where c.id = any (p_ids) and c.reply_to is not null) then
     begin
-      perform set_config('lock_timeout', '100ms', true);
+      perform set_config('lock_timeout', '10ms', true);
       perform pawl.replies_send(p_ids, false);
     exception when others then
       if pawl.is_transient(sqlstate) then
@@ -402,7 +403,7 @@ begin
       end if;
       perform pawl.replies_send(p_ids, true);
     end;
-    perform set_config('lock_timeout', '1s', true);
+    perform set_config('lock_timeout', '100ms', true);
   end if;
   -- Read first: a batch that is still open takes no lock here, because its senders hold one until they commit.
   v_batches := array(
@@ -411,12 +412,14 @@ begin
       and b.sealed_at is not null and b.completed_at is null
     order by b.id);
   if cardinality(v_batches) > 0 then
+    v_batches := pawl.batch_hold(v_batches, true);
     begin
       perform pawl.batch_check(v_batches);
     exception when others then
       if pawl.is_transient(sqlstate) then
         raise;
-      end if; -- else pawl.batch_sweep completes it
+      end if;
+      perform pawl.batch_note(v_batches);
     end;
   end if;
 end

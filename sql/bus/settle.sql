@@ -4,7 +4,7 @@
 -- same settle again, after a lost response, changes nothing and returns the same, once the command has ended by it. A row leaves
 -- its table only in a statement that inserts it into another one, and pawl.moved() raises when the numbers differ.
 -- Lock order, of every function here: lease, delayed, tsq and ready rows, each by id; then, in pawl.after_end, reply queues by name,
--- batch rows by id. pawl.after_end is called once, after the last row was locked.
+-- batch rows by id (pawl.batch_hold). pawl.after_end is called once, after the last row was locked.
 -- Errors: QU001 arrays of different length or of more than 10000 elements, unknown outcome, a result too large. XX000 a move lost a row.
 
 -- Raises when a statement deleted more or fewer rows than it inserted elsewhere.

@@ -16,6 +16,7 @@
 --
 --     domain_name, retry_policy, dead_letter_route    rarely: one row per domain, policy or route
 --     batch               insert, and three updates: sealed, completed, ended_upto from time to time
+--     batch_handover      insert and delete, while commands of a sealed batch end beside each other
 --     order_turn          insert when a free key is taken, update per command with that key, delete when none is parked
 --     order_handover      insert and delete, rare
 --     lease_extension     insert and delete, rare
@@ -81,6 +82,13 @@ create table pawl.batch (
 create index batch_pruning on pawl.batch (completed_at) where completed_at is not null;
 create index batch_open on pawl.batch (created_at) where sealed_at is null;
 create index batch_sealed on pawl.batch (id) where sealed_at is not null and completed_at is null;
+
+-- Batches of which a command has ended while another transaction had them locked. pawl.batch_sweep completes them.
+create table pawl.batch_handover (
+  number bigint generated always as identity primary key,
+  id bigint not null -- of the batch
+);
+create index batch_handover_id on pawl.batch_handover (id);
 
 -- Written once, deleted by retention.
 create table pawl.command (
