@@ -165,7 +165,7 @@ begin
   where b.id = any (array(
     select b.id from pawl.batch b
     where b.completed_at < v_cutoff and not exists (select from pawl.command c where c.batch_id = b.id)
-    order by b.completed_at limit p_limit));
+    order by b.completed_at limit p_limit for update skip locked));
   return greatest(v_gone, pawl.attached_keys_prune(p_limit, v_cutoff));
 end
 $$;
