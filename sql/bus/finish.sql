@@ -31,7 +31,7 @@ begin
 end
 $$;
 
--- Locks the rows of commands that no worker has, where they are: delayed, in the troubleshooting queue, or queued. A row that another transaction
+-- Locks the rows of commands that no worker has, where they are: delayed, in the troubleshooting queue, parked, or queued. A row that another transaction
 -- has locked is not waited for. Returns the commands that are held: they are not claimed until the commit.
 create or replace function pawl.commands_hold (p_ids bigint[])
   returns bigint[]
@@ -40,6 +40,11 @@ as $$
 begin
   return array(select d.id from pawl.delayed d where d.id = any (p_ids) order by d.id for update skip locked)
     || array(select t.id from pawl.tsq t where t.id = any (p_ids) order by t.id for update skip locked)
+    || array(
+      select p.id
+      from (select c.domain_id, c.order_key, c.id from pawl.command c where c.id = any (p_ids) and c.order_key is not null order by c.id) c
+      cross join lateral (
+        select p.id from pawl.parked p where p.domain_id = c.domain_id and p.order_key = c.order_key and p.id = c.id for update skip locked) p)
     || array(
       select f.id
       from (select c.domain_id, c.priority, c.id as pos from pawl.command c where c.id = any (p_ids)

@@ -13,7 +13,8 @@
 --   3. An activation of a definition that runs decides itself: it stops the step at the deadline. Code that runs loses its lease by fail and
 --      troubleshoot, so that nothing of it is written any more.
 --   4. No process in code completes after its deadline: see pawl.write_ends.
--- Lock order: process rows, of which locked ones are skipped; then as pawl.process_decide, at most 100 ms each.
+-- Lock order: process rows by deadline; then, of one process after the other, the rows of its command, and what else pawl.process_decide locks. Locked rows
+-- of processes and of their commands are skipped; the rest, such as the process that one replies to, is waited for, at most 20 ms each.
 -- Errors: QP001 a deadline is malformed or out of range.
 
 create or replace function pawl.deadline_error ()
@@ -136,12 +137,17 @@ $$;
 -- ---- when it passes ----
 
 -- Decide about a process whose row is locked and whose deadline has passed. False: another transaction has one of its other rows locked, or
--- it cannot be done for another reason, which is a warning.
+-- it cannot be done for another reason, which is a warning. The row of its command is not waited for: an application may have claimed it, in a transaction
+-- that stays open, and the deadlines of others are obeyed by the same call.
 create or replace function pawl.process_deadline_pass (p_id bigint, p_action text)
   returns boolean
-  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
+  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '20ms'
 as $$
 begin
+  perform from pawl.lease l where l.id = p_id for update skip locked;
+  if not found and cardinality(pawl.commands_hold(array[p_id])) = 0 then
+    return false;
+  end if;
   perform pawl.process_decide(array[p_id], p_action, 'deadline');
   return true;
 exception when others then
@@ -169,8 +175,7 @@ end
 $$;
 
 -- Decide about at most p_limit processes whose deadlines have passed. What cannot be decided now is tried again after a second, later the longer it
--- is overdue. The call ends after half a second: a process may have waited 100 ms for its rows, and its reply or batch for a second, and the rows of
--- the others are locked meanwhile. Those that are left come first then, because they have been due for longer. Returns whether none is left.
+-- is overdue. The call ends after half a second, because the rows of the others are locked meanwhile. Those that are left come first then, because they have been due for longer. Returns whether none is left.
 create or replace function pawl.process_deadlines_pass (p_limit integer, p_now timestamptz)
   returns boolean
   language plpgsql security definer set search_path = pawl, pg_temp

@@ -59,7 +59,7 @@ $$;
 -- Cancel these commands or children of one process. False where another transaction holds one of them: then some may be done.
 create or replace function pawl.process_orphans_end (p_process_id uuid, p_compensates boolean, p_command_ids uuid[], p_domains text[])
   returns boolean
-  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
+  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '20ms'
 as $$
 begin
   if p_compensates then
@@ -115,7 +115,7 @@ begin
     for v_one in
       select u.command_id, u.domain, u.id from unnest(v_row.command_ids, v_row.domains, v_row.ids) u (command_id, domain, id) order by u.id
     loop
-      exit when cardinality(v_busy) >= 20; -- 2 s
+      exit when cardinality(v_busy) >= 20; -- 400 ms
       if pawl.process_orphans_end(v_row.process_id, v_row.compensates, array[v_one.command_id], array[v_one.domain]) then
         v_done := v_done || v_one.id;
       else
