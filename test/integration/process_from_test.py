@@ -459,13 +459,14 @@ def a_retry_from_an_item_of_an_each_that_has_ended_runs_that_item_again():
 def a_retry_from_a_step_reads_the_definition_once_however_many_commands_are_open():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
-        process, _ = run(pawl, {"type": "many", "on_failure": "troubleshoot", "steps": [
+        define(pawl, {"type": "many", "domain": "from", "on_failure": "troubleshoot", "steps": [
             {"name": "p", "parallel": {
                 "a": [{"name": "outer", "each": "{{state.list}}", "concurrency": 40, "steps": [
                     {"name": "inner", "each": "{{state.list}}", "concurrency": 40, "steps": [{"name": "pay", "command": {"domain": "bank", "type": "pay"}, "timeout": "1h"}]}]}],
-                "b": [{"name": "all", "wait": {"response": "go"}}, {"name": "bad", "exec": "exit 70"}]}}]},
-            "WAITING_FOR_ASYNC", "WAITING_FOR_REPLY", state={"list": list(range(40))})
-        wait_until(lambda: db.value("select count(*) from pawl.process_sent") == "1600", timeout=120, what="all are sent")
+                "b": [{"name": "all", "wait": {"response": "go"}}, {"name": "bad", "exec": "exit 70"}]}}]})
+        process = cli(pawl, "start", "many", "-", "--domain", "from", stdin=json.dumps({"list": list(range(40))}))["process_id"]
+        wait_until(lambda: db.value("select count(*) from pawl.process_sent") == "1600", timeout=300, what="all are sent")
+        wait_status(pawl, process, "WAITING_FOR_ASYNC", "WAITING_FOR_REPLY")
         cli(pawl, "signal", process, "go", "{}")
         wait_status(pawl, process, "WAITING_FOR_TSQ")
         number = db.value(f"select pawl.process_number('{process}')")
