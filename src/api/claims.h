@@ -1,7 +1,7 @@
 /*
- * claims.h - claims over HTTP: one wait list per domain and set of types, and no thread for each waiter.
+ * claims.h - claims over HTTP: one wait list per key, domain and set of types, and no thread for each waiter.
  *
- * A group is a domain with a set of types: its claim cursor (bus/claim.h), shared by all requests, and the requests that wait, in
+ * A group is a key of the API with a domain and a set of types: its claim cursor (bus/claim.h), shared by all requests, and the requests that wait, in
  * the order they came. Few threads serve all groups: one claim at a time for a group, for its first waiters together: those with the lease time of the
  * first, up to SERVED_MAX. What it finds goes to them in their order. One that finds nothing counts for all waiters of the group, however many.
  *
@@ -18,11 +18,12 @@
  *   3. A notification makes only groups of its domain claim, once each. Idle groups cost one statement every POLL_MS for each thousand of
  *      them, with any number of waiters. A wait takes no memory beyond itself, however often its group claims.
  *   4. While pool_is_outdated() nothing is claimed: waits end within a poll, with ERR_UNAVAILABLE.
- *   5. At most GROUPS_KEPT groups without waiters keep their cursor; of the domains that have more than their share, the one not used for longest
- *      goes first.
+ *   5. At most GROUPS_KEPT groups without waiters keep their cursor; of the keys and their domains that have more than their share, the one not used
+ *      for longest goes first.
  *   6. A response has as many of the claimed commands as fit, and only these keep their leases.
- *   7. Domains take turns, regardless of how many groups they have, and no claim reads for longer than a part: a claim waits for at most one of each other
- *      domain. While groups of several domains are known, one domain has at most all threads but one.
+ *   7. Keys take turns, regardless of how many domains they have, and so do the domains of a key, regardless of how many groups they have. No claim reads
+ *      for longer than a part, so a claim waits for at most one of each other key, and in the turns of its key for one of each other domain. While groups
+ *      of several keys are known, one key has at most all threads but one; likewise one domain of those of its key.
  * Threads: any; claims_new() starts its own. Ownership: a wait is borrowed until claims_end(); its list lives until then.
  */
 #ifndef API_CLAIMS_H
@@ -44,6 +45,7 @@ typedef struct ClaimGroup ClaimGroup;
 
 typedef struct ClaimWait ClaimWait;
 struct ClaimWait {
+    const char        *key; /* of the client: keys take turns */
     const char        *domain;
     const char *const *types;
     int                type_count; /* 0: all */

@@ -9,38 +9,70 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-#define GROUPS_KEPT 256                /* each domain keeps its share */
-#define NAME_MAX_   ((size_t)32 << 10) /* a domain and 100 types */
+#define GROUPS_KEPT 256                /* each key keeps its share, and in it each of its domains */
+#define NAME_MAX_   ((size_t)32 << 10) /* a key, a domain and 100 types */
 
-/* ---- domains ---- */
+/* ---- keys and their domains ---- */
 
-static ClaimDomain *domain_hold(Claims *claims, const char *name)
+static ClaimKey *key_get(Claims *claims, const char *name)
+{
+    ClaimKey *key;
+
+    TAILQ_FOREACH (key, &claims->keys, link)
+        if (strcmp(key->name, name) == 0)
+            return key;
+    key       = memory_new(1, sizeof *key);
+    key->name = memory_text(name);
+    /* Behind all that have waited longer: else names that are always new would always be first. */
+    key->turn.served = claims->served_last;
+    TAILQ_INIT(&key->domains);
+    TAILQ_INSERT_TAIL(&claims->keys, key, link);
+    claims->key_count++;
+    return key;
+}
+
+static ClaimDomain *domain_get(Claims *claims, ClaimKey *key, const char *name)
 {
     ClaimDomain *domain;
 
-    TAILQ_FOREACH (domain, &claims->domains, link)
+    TAILQ_FOREACH (domain, &key->domains, link)
         if (strcmp(domain->name, name) == 0)
-            break;
-    if (!domain) {
-        domain       = memory_new(1, sizeof *domain);
-        domain->name = memory_text(name);
-        /* Behind all that have waited longer: else names that are always new would always be first. */
-        domain->served = claims->served_last;
-        TAILQ_INSERT_TAIL(&claims->domains, domain, link);
-        claims->domain_count++;
-    }
-    domain->group_count++;
+            return domain;
+    domain              = memory_new(1, sizeof *domain);
+    domain->key         = key;
+    domain->name        = memory_text(name);
+    domain->turn.served = claims->served_last; /* as above */
+    TAILQ_INSERT_TAIL(&key->domains, domain, link);
+    key->domain_count++;
+    return domain;
+}
+
+static ClaimDomain *domain_hold(Claims *claims, const ClaimWait *wait)
+{
+    ClaimKey    *key    = key_get(claims, wait->key);
+    ClaimDomain *domain = domain_get(claims, key, wait->domain);
+
+    key->turn.group_count++;
+    domain->turn.group_count++;
     return domain;
 }
 
 static void domain_release(Claims *claims, ClaimDomain *domain)
 {
-    if (--domain->group_count > 0)
-        return;
-    TAILQ_REMOVE(&claims->domains, domain, link);
-    claims->domain_count--;
-    free(domain->name);
-    free(domain);
+    ClaimKey *key = domain->key;
+
+    if (--domain->turn.group_count == 0) {
+        TAILQ_REMOVE(&key->domains, domain, link);
+        key->domain_count--;
+        free(domain->name);
+        free(domain);
+    }
+    if (--key->turn.group_count == 0) {
+        TAILQ_REMOVE(&claims->keys, key, link);
+        claims->key_count--;
+        free(key->name);
+        free(key);
+    }
 }
 
 /* ---- groups ---- */
@@ -48,11 +80,14 @@ static void domain_release(Claims *claims, ClaimDomain *domain)
 /* It leaves the list of its state (sign -1), or has entered it (1). */
 static void group_count(Claims *claims, const ClaimGroup *group, int sign)
 {
-    int idle = group->state == GROUP_IDLE ? sign : 0;
+    ClaimTurn *turns[] = {&group->domain->turn, &group->domain->key->turn};
+    int        idle    = group->state == GROUP_IDLE ? sign : 0;
 
     claims->idle_count += idle;
-    group->domain->idle_count += idle;
-    group->domain->busy_count += group->state == GROUP_BUSY ? sign : 0;
+    for (size_t i = 0; i < COUNT(turns); i++) {
+        turns[i]->idle_count += idle;
+        turns[i]->busy_count += group->state == GROUP_BUSY ? sign : 0;
+    }
 }
 
 static void group_enter(Claims *claims, ClaimGroup *group, GroupState state)
@@ -77,13 +112,22 @@ static void group_free(Claims *claims, ClaimGroup *group)
     free(group);
 }
 
-/* Of the domains that keep more than their share: there is one when all keep more than GROUPS_KEPT. */
+/* Does its domain keep more than its share, and its key as well? There is such a group when all keep more than GROUPS_KEPT: a key that keeps
+ * more than its share has a domain that does. */
+static bool group_is_surplus(const Claims *claims, const ClaimGroup *group)
+{
+    const ClaimDomain *domain = group->domain;
+    int                share  = GROUPS_KEPT / claims->key_count;
+
+    return domain->key->turn.idle_count > share && domain->turn.idle_count > share / domain->key->domain_count;
+}
+
 static void group_forget(Claims *claims)
 {
     ClaimGroup *group;
 
     TAILQ_FOREACH (group, &claims->groups[GROUP_IDLE], link)
-        if (group->domain->idle_count > GROUPS_KEPT / claims->domain_count)
+        if (group_is_surplus(claims, group))
             break;
     if (group)
         group_free(claims, group);
@@ -93,7 +137,7 @@ void claim_groups_init(Claims *claims)
 {
     for (int i = 0; i < GROUP_STATE_COUNT; i++)
         TAILQ_INIT(&claims->groups[i]);
-    TAILQ_INIT(&claims->domains);
+    TAILQ_INIT(&claims->keys);
 }
 
 void claim_groups_free(Claims *claims)
@@ -110,18 +154,33 @@ void claim_group_move(Claims *claims, ClaimGroup *group, GroupState state)
     group_leave(claims, group);
     group_enter(claims, group, state);
     if (state == GROUP_BUSY)
-        group->domain->served = ++claims->served_last;
+        group->domain->turn.served = group->domain->key->turn.served = ++claims->served_last;
     if (state == GROUP_DUE)
         cond_signal(&claims->changed);
     if (claims->idle_count > GROUPS_KEPT)
         group_forget(claims);
 }
 
+/* Of so many threads, how many may one of `count` have? */
+static int threads_of_one(int threads, int count)
+{
+    return count > 1 && threads > 1 ? threads - 1 : threads;
+}
+
 static bool domain_has_thread(const Claims *claims, const ClaimDomain *domain)
 {
-    bool is_alone = claims->domain_count == 1 || claims->thread_count == 1;
+    int of_key    = threads_of_one(claims->thread_count, claims->key_count);
+    int of_domain = threads_of_one(of_key, domain->key->domain_count);
 
-    return domain->busy_count < claims->thread_count - (is_alone ? 0 : 1);
+    return domain->key->turn.busy_count < of_key && domain->turn.busy_count < of_domain;
+}
+
+/* Has the first waited longer for its turn? */
+static bool domain_is_before(const ClaimDomain *first, const ClaimDomain *second)
+{
+    if (first->key != second->key)
+        return first->key->turn.served < second->key->turn.served;
+    return first->turn.served < second->turn.served;
 }
 
 ClaimGroup *claim_group_next(Claims *claims)
@@ -129,7 +188,7 @@ ClaimGroup *claim_group_next(Claims *claims)
     ClaimGroup *group, *next = NULL;
 
     TAILQ_FOREACH (group, &claims->groups[GROUP_DUE], link)
-        if (domain_has_thread(claims, group->domain) && (!next || group->domain->served < next->domain->served))
+        if (domain_has_thread(claims, group->domain) && (!next || domain_is_before(group->domain, next->domain)))
             next = group;
     return next;
 }
@@ -154,7 +213,7 @@ void claim_group_notify(Claims *claims, ClaimGroup *group)
 static const char *wait_name(const ClaimWait *wait, Text *text)
 {
     text_init(text, /* arena= */ NULL, NAME_MAX_);
-    text_append(text, wait->domain);
+    text_print(text, "%s\n%s", wait->key, wait->domain);
     for (int i = 0; i < wait->type_count; i++)
         text_print(text, "\n%s", wait->types[i]);
     return text_string(text);
@@ -167,7 +226,7 @@ static ClaimGroup *group_new(Claims *claims, const ClaimWait *wait, const char *
 
     group->arena  = arena_new(NAME_MAX_ * 4);
     group->name   = arena_text(group->arena, name);
-    group->domain = domain_hold(claims, wait->domain);
+    group->domain = domain_hold(claims, wait);
     types         = arena_array(group->arena, const char *, wait->type_count + 1);
     for (int i = 0; i < wait->type_count; i++)
         types[i] = wait->types[i];

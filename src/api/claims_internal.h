@@ -26,13 +26,31 @@ typedef TAILQ_HEAD(WaitList, ClaimWait) WaitList;
  * there is something to claim. BUSY: a thread claims for it. */
 typedef enum { GROUP_IDLE, GROUP_WAITING, GROUP_DUE, GROUP_POLLED, GROUP_BUSY, GROUP_STATE_COUNT } GroupState;
 
-/* The groups of a domain share its turns. */
-typedef struct ClaimDomain {
-    char   *name;
+/* What takes turns. */
+typedef struct {
     int     group_count, idle_count, busy_count;
     int64_t served; /* the number of its last turn; of a new one, of the last turn of any */
+} ClaimTurn;
+
+typedef struct ClaimDomain ClaimDomain;
+typedef TAILQ_HEAD(DomainList, ClaimDomain) DomainList;
+
+/* The domains of a key share its turns. */
+typedef struct ClaimKey {
+    char      *name;
+    ClaimTurn  turn;
+    DomainList domains; /* that have groups */
+    int        domain_count;
+    TAILQ_ENTRY(ClaimKey) link;
+} ClaimKey;
+
+/* A domain as one key claims from it. Its groups share its turns. */
+struct ClaimDomain {
+    ClaimKey *key;
+    char     *name;
+    ClaimTurn turn;
     TAILQ_ENTRY(ClaimDomain) link;
-} ClaimDomain;
+};
 
 struct ClaimGroup {
     Arena       *arena; /* of the name */
@@ -65,8 +83,8 @@ struct Claims {
     Mutex      mutex; /* guards the rest */
     Cond       changed;
     GroupList  groups[GROUP_STATE_COUNT];
-    TAILQ_HEAD(, ClaimDomain) domains; /* that have groups */
-    int       domain_count, idle_count;
+    TAILQ_HEAD(, ClaimKey) keys; /* that have groups */
+    int       key_count, idle_count;
     int64_t   served_last;
     int64_t   poll_ms;   /* from one poll to the next */
     Mono      expire_at; /* no wait's time is over before */
@@ -98,10 +116,10 @@ void claim_waits_expire(Claims *claims, WaitList *ret_done);
 void claim_groups_init(Claims *claims);
 /* No group has a waiter. */
 void claim_groups_free(Claims *claims);
-/* The DUE group whose turn it is, NULL: none. Domains take turns, and the groups of one domain do in its turns. While groups of other domains are
- * known, one domain has at most all threads but one. */
+/* The DUE group whose turn it is, NULL: none. Keys take turns, the domains of one key do in its turns, and the groups of a domain in those of the
+ * domain. While groups of other keys are known, one key has at most all threads but one; likewise one domain of those of its key. */
 ClaimGroup *claim_group_next(Claims *claims);
-/* The group of the wait's domain and types; a new one is IDLE. */
+/* The group of the wait's key, domain and types; a new one is IDLE. */
 ClaimGroup *claim_group_find(Claims *claims, const ClaimWait *wait);
 void        claim_group_move(Claims *claims, ClaimGroup *group, GroupState state);
 /* It has nothing to do right now: wait for the next poll, or be kept for its cursor. */

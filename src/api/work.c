@@ -20,7 +20,8 @@ ClaimWait *api_claim_wait(Request *request, const char *domain, const ClaimReque
 {
     ClaimWait *wait = arena_array(request_arena(request), ClaimWait, 1);
 
-    *wait = (ClaimWait){.domain     = domain,
+    *wait = (ClaimWait){.key        = request_principal(request),
+                        .domain     = domain,
                         .types      = given->types.items,
                         .type_count = given->types.count,
                         .limit      = given->limit ? (int)given->limit : 1,

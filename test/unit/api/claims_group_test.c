@@ -20,22 +20,39 @@ static void claims_done(Claims *claims)
     mutex_done(&claims->mutex);
 }
 
-static ClaimGroup *group_of(Claims *claims, const char *domain, int type)
+static ClaimGroup *group_of_key(Claims *claims, const char *key, const char *domain, int type)
 {
     char        name[20];
     const char *types[] = {name};
-    ClaimWait   wait    = {.domain = domain, .types = types, .type_count = 1, .worker = "w"};
+    ClaimWait   wait    = {.key = key, .domain = domain, .types = types, .type_count = 1, .worker = "w"};
 
     snprintf(name, sizeof name, "t%d", type);
     return claim_group_find(claims, &wait);
 }
 
-static ClaimGroup *group_due(Claims *claims, const char *domain, int type)
+static ClaimGroup *group_of(Claims *claims, const char *domain, int type)
 {
-    ClaimGroup *group = group_of(claims, domain, type);
+    return group_of_key(claims, "k", domain, type);
+}
+
+static ClaimGroup *group_due_of_key(Claims *claims, const char *key, const char *domain, int type)
+{
+    ClaimGroup *group = group_of_key(claims, key, domain, type);
 
     claim_group_move(claims, group, GROUP_DUE);
     return group;
+}
+
+static ClaimGroup *group_due(Claims *claims, const char *domain, int type)
+{
+    return group_due_of_key(claims, "k", domain, type);
+}
+
+/* Its turn, after which it is due again, as in a scan in parts. */
+static void group_turn(Claims *claims, ClaimGroup *group)
+{
+    claim_group_move(claims, group, GROUP_BUSY);
+    claim_group_move(claims, group, GROUP_DUE);
 }
 
 TEST(claims_of_a_domain_wait_for_one_turn_of_another_whatever_its_groups)
@@ -158,5 +175,147 @@ TEST(claims_that_wait_end_in_time_for_their_requests)
     assert_true(mono_before(claims.expire_at, deadline_in_ms(1000).at));
     for (ClaimWait *wait; (wait = TAILQ_FIRST(&group->waits)) != NULL;)
         TAILQ_REMOVE(&group->waits, wait, link);
+    claims_done(&claims);
+}
+
+static void domain_name(char *name, size_t size, int i)
+{
+    snprintf(name, size, "domain-%d", i);
+}
+
+TEST(claims_of_a_key_wait_for_one_turn_of_another_whatever_its_domains)
+{
+    Claims      claims;
+    ClaimGroup *other;
+    char        name[20];
+
+    claims_init(&claims, 1);
+    for (int i = 0; i < 150; i++) {
+        domain_name(name, sizeof name, i);
+        group_due_of_key(&claims, "greedy", name, 0);
+    }
+    other = group_due_of_key(&claims, "modest", "shop", 0);
+    for (int turn = 0; turn < 300; turn++) {
+        ClaimGroup *group = claim_group_next(&claims);
+
+        assert_non_null(group);
+        assert_int_equal(turn % 2 == 1, group == other);
+        group->scan_last++;
+        group_turn(&claims, group);
+    }
+    for (int i = 0; i < 150; i++) { /* within a key domains take turns */
+        domain_name(name, sizeof name, i);
+        assert_int_equal(group_of_key(&claims, "greedy", name, 0)->scan_last, 1);
+    }
+    claims_done(&claims);
+}
+
+/* One domain that both keys claim from. */
+TEST(claims_of_a_key_take_turns_with_those_of_another_in_one_domain)
+{
+    Claims      claims;
+    ClaimGroup *other;
+
+    claims_init(&claims, 1);
+    for (int i = 0; i < 20; i++)
+        group_due_of_key(&claims, "greedy", "shop", i);
+    other = group_due_of_key(&claims, "modest", "shop", 0);
+    for (int turn = 0; turn < 40; turn++) {
+        ClaimGroup *group = claim_group_next(&claims);
+
+        assert_int_equal(turn % 2 == 1, group == other);
+        group_turn(&claims, group);
+    }
+    claims_done(&claims);
+}
+
+/* As over HTTP with domains or types that are new each time: each turn ends, and a new group comes. */
+TEST(claims_of_a_key_with_new_domains_and_types_do_not_go_before_another)
+{
+    Claims      claims;
+    ClaimGroup *other;
+    char        name[20];
+    int         turns = 0;
+
+    claims_init(&claims, 1);
+    other = group_due_of_key(&claims, "modest", "shop", 0);
+    for (int i = 0; i < 100; i++) {
+        domain_name(name, sizeof name, i);
+        group_due_of_key(&claims, "greedy", name, i);
+    }
+    for (int i = 0; i < 100; i++) {
+        ClaimGroup *group = claim_group_next(&claims);
+
+        turns += group == other;
+        claim_group_move(&claims, group, GROUP_BUSY);
+        claim_group_move(&claims, group, group == other ? GROUP_DUE : GROUP_IDLE);
+        domain_name(name, sizeof name, 100 + i);
+        group_due_of_key(&claims, "greedy", name, i);
+    }
+    assert_int_equal(turns, 50);
+    claims_done(&claims);
+}
+
+TEST(claims_of_a_key_leave_a_thread_to_others)
+{
+    Claims      claims;
+    ClaimGroup *other;
+    char        name[20];
+
+    claims_init(&claims, 3);
+    for (int i = 0; i < 5; i++) {
+        domain_name(name, sizeof name, i);
+        group_due_of_key(&claims, "greedy", name, 0);
+    }
+    other = group_of_key(&claims, "modest", "shop", 0);
+    for (int i = 0; i < 2; i++)
+        claim_group_move(&claims, claim_group_next(&claims), GROUP_BUSY);
+    assert_null(claim_group_next(&claims));
+    claim_group_move(&claims, other, GROUP_DUE);
+    assert_ptr_equal(claim_group_next(&claims), other);
+    claims_done(&claims);
+}
+
+/* Of the threads that a key has, one domain leaves one to its others. */
+TEST(claims_of_a_domain_leave_a_thread_of_their_key_to_others)
+{
+    Claims      claims;
+    ClaimGroup *other;
+
+    claims_init(&claims, 4);
+    for (int i = 0; i < 5; i++)
+        group_due_of_key(&claims, "greedy", "busy", i);
+    other = group_of_key(&claims, "greedy", "other", 0);
+    group_of_key(&claims, "modest", "shop", 0);
+    for (int i = 0; i < 2; i++)
+        claim_group_move(&claims, claim_group_next(&claims), GROUP_BUSY);
+    assert_null(claim_group_next(&claims));
+    claim_group_move(&claims, other, GROUP_DUE);
+    assert_ptr_equal(claim_group_next(&claims), other);
+    claims_done(&claims);
+}
+
+TEST(claims_of_many_domains_of_a_key_forget_no_cursor_of_another)
+{
+    Claims      claims;
+    ClaimGroup *other;
+    char        name[20];
+
+    claims_init(&claims, 2);
+    for (int i = 0; i < 50; i++) {
+        domain_name(name, sizeof name, i);
+        other = group_due_of_key(&claims, "modest", name, 0);
+        claim_group_move(&claims, other, GROUP_IDLE);
+        other->scan_last = 7;
+    }
+    for (int i = 0; i < 1000; i++) {
+        domain_name(name, sizeof name, i);
+        claim_group_move(&claims, group_due_of_key(&claims, "greedy", name, 0), GROUP_IDLE);
+    }
+    assert_in_range(claims.idle_count, 1, 256);
+    for (int i = 0; i < 50; i++) {
+        domain_name(name, sizeof name, i);
+        assert_int_equal(group_of_key(&claims, "modest", name, 0)->scan_last, 7);
+    }
     claims_done(&claims);
 }
