@@ -44,7 +44,8 @@ static DbArg request_hash(Request *request)
 }
 
 /* *ret_kept NULL: there is none. */
-static ErrorCode answer_find(Pool *pool, Request *request, const char *key, const Kept **ret_kept, Error *reterr)
+static ErrorCode answer_find(Pool *pool, Request *request, const char *key, DbArg hash, const Kept **ret_kept,
+                             Error *reterr)
 {
     TxOptions options = {.name      = "answer_find",
                          .deadline  = request_deadline(request),
@@ -53,13 +54,14 @@ static ErrorCode answer_find(Pool *pool, Request *request, const char *key, cons
     void     *rows;
     int       count;
 
-    TRY(db_call_many(pool, &options, sql_api_answer_find, DB_ARGS(db_uuid(key), request_hash(request)), &kept_shape,
-                     &rows, &count, reterr));
+    TRY(db_call_many(pool, &options, sql_api_answer_find, DB_ARGS(db_uuid(key), hash), &kept_shape, &rows, &count,
+                     reterr));
     *ret_kept = count ? rows : NULL;
     return OK;
 }
 
-static ErrorCode answer_keep(Pool *pool, Request *request, const char *key, const Response *response, Error *reterr)
+static ErrorCode answer_keep(Pool *pool, Request *request, const char *key, DbArg hash, const Response *response,
+                             Error *reterr)
 {
     TxOptions options = {.name     = "answer_keep",
                          .deadline = request_deadline(request),
@@ -69,8 +71,7 @@ static ErrorCode answer_keep(Pool *pool, Request *request, const char *key, cons
     bool      kept;
 
     return db_call(pool, &options, sql_api_answer_keep,
-                   DB_ARGS(db_uuid(key), request_hash(request), db_i32(response->status),
-                           db_text(text_string(&response->body))),
+                   DB_ARGS(db_uuid(key), hash, db_i32(response->status), db_text(text_string(&response->body))),
                    &db_bool_shape, &kept, reterr);
 }
 
@@ -94,16 +95,18 @@ ErrorCode api_answer_once(Api *api, Request *request, RouteHandler *handler, Res
 {
     const char *key;
     const Kept *kept;
+    DbArg       hash;
     Error       error = {0};
 
     TRY(api_key_own(request, &key, reterr));
     if (!key)
         return handler(api, request, response, reterr);
-    TRY(answer_find(api->pool, request, key, &kept, reterr));
+    hash = request_hash(request);
+    TRY(answer_find(api->pool, request, key, hash, &kept, reterr));
     if (kept)
         return kept_use(kept, response, reterr);
     TRY(handler(api, request, response, reterr));
-    if (answer_keep(api->pool, request, key, response, &error) != OK)
+    if (answer_keep(api->pool, request, key, hash, response, &error) != OK)
         keep_failed(&error);
     return OK;
 }
@@ -115,7 +118,8 @@ struct OnceState {
     Api        *api;
     Request    *request;
     Response   *response;
-    const char *key; /* NULL: there is none */
+    const char *key;  /* NULL: there is none */
+    DbArg       hash; /* of the request; its body is freed */
     const Kept *kept;
     LockCall    call; /* to find or keep the answer */
     ErrorCode   code;
@@ -126,7 +130,7 @@ static ErrorCode find_run(LockCall *call, Error *reterr)
 {
     OnceState *state = call->context;
 
-    return answer_find(state->api->pool, state->request, state->key, &state->kept, reterr);
+    return answer_find(state->api->pool, state->request, state->key, state->hash, &state->kept, reterr);
 }
 
 static void find_done(void *context)
@@ -147,7 +151,7 @@ static ErrorCode keep_run(LockCall *call, Error *reterr)
 {
     OnceState *state = call->context;
 
-    return answer_keep(state->api->pool, state->request, state->key, state->response, reterr);
+    return answer_keep(state->api->pool, state->request, state->key, state->hash, state->response, reterr);
 }
 
 static void keep_done(void *context)
@@ -192,7 +196,10 @@ ErrorCode api_once_submit(Api *api, Request *request, Response *response, Once *
 
     *state = (OnceState){.once = once, .api = api, .request = request, .response = response};
     TRY(api_key_own(request, &state->key, reterr));
+    if (state->key)
+        state->hash = request_hash(request);
     once->state = state;
+    request_body_free(request);
     request_suspend(request, &(Suspend){.on_resume = once_end}, state);
     if (state->key)
         state_submit(state, find_run, find_done);

@@ -81,6 +81,7 @@ void api_item_submit(Api *api, Request *request, const SendItem *item, RouteHand
     sending->item.on_done = request_resume;
     sending->item.context = request;
     sending->hint         = (Hint){.item = &sending->item, .on_done = item_send, .context = sending};
+    request_body_free(request);
     request_suspend(request, &(Suspend){.on_resume = on_resume}, sending);
     hint_submit(api->hints, request_deadline(request), &sending->hint);
 }

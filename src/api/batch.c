@@ -150,6 +150,7 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
                                .deadline = request_deadline(request),
                                .on_done  = sending_done,
                                .context  = sending};
+    request_body_free(request);
     request_suspend(request, &(Suspend){.on_resume = batch_end}, sending);
     lock_calls_submit(api->batches, &sending->call);
     return OK;

@@ -38,6 +38,7 @@ void claims_suspend(Claims *claims, Request *request, ClaimWait *wait)
     wait->context  = request;
     wait->claims   = claims;
     wait->deadline = request_deadline(request);
+    request_body_free(request);
     request_suspend(request, &(Suspend){.on_resume = wait_answer, .on_closed = wait_closed, .on_sent = wait_sent},
                     wait);
     claims_submit(claims, wait);

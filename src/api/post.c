@@ -74,6 +74,7 @@ static void item_submit(Api *api, Request *request, WalletItem *item, const Susp
                          .deadline = request_deadline(request),
                          .on_done  = request_resume,
                          .context  = request};
+    request_body_free(request);
     request_suspend(request, suspend, item);
     ledger_submit(api->ledger, post);
 }

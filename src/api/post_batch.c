@@ -86,6 +86,7 @@ ErrorCode api_transfer_batch(void *context, Request *request, Response *response
                                 .context = request};
     batch->items = arena_array(arena, WalletItem *, given.items.count);
     TRY(items_take(request, &given, batch->items, reterr));
+    request_body_free(request);
     request_suspend(request, &(Suspend){.on_resume = batch_end}, batch);
     ledger_submit_many(api->ledger, request_deadline(request), batch);
     return OK;

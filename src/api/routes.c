@@ -33,6 +33,12 @@ static const RouteParameter     letter_captures[] = {
 #define READS_MONEY     (SCOPE_READ | SCOPE_WALLET | SCOPE_TREASURY)
 
 #define UPDATE_BYTES_MAX (1 << 20) /* of the bot; the Bot API sends some kilobytes */
+/* The largest valid requests, with each character of a text escaped, and spaces. That of /v1/domains/{domain}/progress is larger than the default
+ * limit of the server. */
+#define CLAIM_BYTES_MAX               (64 << 10)  /* 100 types of 100 bytes */
+#define EXTEND_BYTES_MAX              (2 << 20)   /* 8000 leases */
+#define ACTIVATION_EXTEND_BYTES_MAX   (256 << 10) /* 1000 leases */
+#define ACTIVATION_PROGRESS_BYTES_MAX (4 << 20)   /* 1000 steps with 200 characters */
 
 /* clang-format off */
 static const Route rows[] = {
@@ -78,13 +84,13 @@ static const Route rows[] = {
      .answer = &answer_batch},
     {HTTP_POST, "/v1/batches/{id}/seal", api_apart, SCOPE_COMMAND | SCOPE_ADMIN, .is_inline = true, .inner = api_batch_seal, .is_kept = true, .body = &api_empty_body, .summary = "Seal a batch: no more commands can be added",
      .answer = &answer_batch},
-    {HTTP_POST, "/v1/domains/{domain}/claim", api_claim, SCOPE_COMMAND, .is_inline = true, .deadline_ms = 70000, .body = &claim_table,
+    {HTTP_POST, "/v1/domains/{domain}/claim", api_claim, SCOPE_COMMAND, .is_inline = true, .deadline_ms = 70000, .body = &claim_table, .body_bytes_max = CLAIM_BYTES_MAX,
      .summary = "Lease commands to a worker; with wait_s, wait for commands",
      .key_refused = true, .answer = &answer_claimed},
     {HTTP_POST, "/v1/domains/{domain}/settle", api_settle, SCOPE_COMMAND, .is_inline = true, .body = &settle_table,
      .summary = "Settle leased commands; a verdict for each",
      .answer = &answer_settled},
-    {HTTP_POST, "/v1/domains/{domain}/extend", api_extend, SCOPE_COMMAND, .is_inline = true, .body = &extend_table,
+    {HTTP_POST, "/v1/domains/{domain}/extend", api_extend, SCOPE_COMMAND, .is_inline = true, .body = &extend_table, .body_bytes_max = EXTEND_BYTES_MAX,
      .summary = "Extend leases",
      .answer = &answer_extended},
     {HTTP_POST, "/v1/domains/{domain}/progress", api_progress, SCOPE_COMMAND, .is_inline = true, .body = &progress_table,
@@ -142,7 +148,7 @@ static const Route rows[] = {
      .parameters = api_process_domain_parameters,
      .summary = "Move a process to a newer version of its definition, if its records mean the same there", .answer = &answer_process_moved},
     {HTTP_POST, "/v1/process-domains/{domain}/claim", api_activation_claim, SCOPE_PROCESS, .is_inline = true, .deadline_ms = 70000,
-     .body = &activation_claim_table, .body_required = true,
+     .body = &activation_claim_table, .body_bytes_max = CLAIM_BYTES_MAX, .body_required = true,
      .summary = "Lease activations of processes without a definition to a worker, with their history; with wait_s, wait for them",
      .key_refused = true, .answer = &answer_activations},
     {HTTP_POST, "/v1/process-domains/{domain}/report", api_activation_report, SCOPE_PROCESS, .is_inline = true, .body = &activation_report_table,
@@ -150,9 +156,9 @@ static const Route rows[] = {
      .summary = "Report the progress of leased activations: records of steps, patches, commands, suspension, end; a verdict for each",
      .answer = &answer_reports},
     {HTTP_POST, "/v1/process-domains/{domain}/extend", api_activation_extend, SCOPE_PROCESS, .is_inline = true, .body = &activation_extend_table,
-     .body_required = true, .summary = "Extend leases of activations", .answer = &answer_activations_extended},
+     .body_required = true, .body_bytes_max = ACTIVATION_EXTEND_BYTES_MAX, .summary = "Extend leases of activations", .answer = &answer_activations_extended},
     {HTTP_POST, "/v1/process-domains/{domain}/progress", api_activation_progress, SCOPE_PROCESS, .is_inline = true, .body = &activation_progress_table,
-     .body_required = true, .summary = "Report how far steps of leased activations are, once a second at most; a verdict for each",
+     .body_required = true, .body_bytes_max = ACTIVATION_PROGRESS_BYTES_MAX, .summary = "Report how far steps of leased activations are, once a second at most; a verdict for each",
      .answer = &answer_activations_progress},
     {HTTP_POST, "/v1/wallets", api_apart, SCOPE_WALLET, .is_inline = true, .inner = api_wallet_open, .body = &wallet_open_table,
      .summary = "Open a wallet; opening twice opens one wallet", .example = EXAMPLE_WALLET,

@@ -18,6 +18,8 @@
     X(connections, GAUGE,     "pawl_http_connections",     "",             "client connections open") \
     X(unsent,      GAUGE,     "pawl_http_unsent_bytes",    "",             "bytes of responses of 64 KiB and more that are being sent") \
     X(unsent_shed, COUNTER,   "pawl_http_unsent_shed_total", "",           "responses replaced by 503 because clients were slow to read others") \
+    X(bodies,      GAUGE,     "pawl_http_body_bytes",      "",             "bytes of request bodies of more than 64 KiB, from their arrival until their response is sent") \
+    X(bodies_shed, COUNTER,   "pawl_http_body_shed_total", "",             "requests refused because the bodies of others took the memory") \
     X(seconds,     HISTOGRAM, "pawl_http_request_seconds", "",             "time from the request read to the response ready")
 /* clang-format on */
 

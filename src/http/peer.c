@@ -67,6 +67,7 @@ static void peer_request_end(Peer *peer)
         return;
     request_sent(peer->request);
     peer_unsent_end(peer);
+    peer_body_end(peer);
     loop_request_end(peer->loop, take(peer->request));
 }
 

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "http/metric.h"
+
 #define QUICK_BODY_MAX ((size_t)64 << 10) /* reading a larger one would keep the other connections waiting */
+#define LARGE_BODY_MIN ((size_t)64 << 10) /* one up to this is not counted: connections are bounded */
 
 void peer_request_begin(Peer *peer)
 {
@@ -86,8 +89,52 @@ static Step peer_ask(Peer *peer)
     return STEP_PAUSE;
 }
 
+/* A large body takes memory until its response is sent, because its handler may have copied it. A request that lacks a
+ * part is refused at once: one that waited would keep what it has from others. length: of the body, as far as it is
+ * known. */
+static ErrorCode body_reserve(Peer *peer, size_t length, Error *reterr)
+{
+    Request *request = peer->request;
+
+    if (length <= LARGE_BODY_MIN || length <= peer->reserved)
+        return OK;
+    if (!share_try(peer->loop->server->bodies, request->check.name, (int64_t)(length - peer->reserved))) {
+        metric_add(&http_metrics.bodies_shed, 1);
+        return fail(reterr, ERR_BUSY, "the bodies of other requests take the memory");
+    }
+    metric_add(&http_metrics.bodies, (int64_t)(length - peer->reserved));
+    peer->reserved = length;
+    text_reserve(&request->body, length - request->body.length);
+    return OK;
+}
+
+void peer_body_end(Peer *peer)
+{
+    if (peer->reserved == 0)
+        return;
+    share_give(peer->loop->server->bodies, peer->request->check.name, (int64_t)peer->reserved);
+    metric_add(&http_metrics.bodies, -(int64_t)peer->reserved);
+    peer->reserved = 0;
+}
+
+/* More of a chunked body has come: doubling keeps a long one linear. */
+static ErrorCode body_grow(Peer *peer, size_t more, Error *reterr)
+{
+    const Text *body   = &peer->request->body;
+    size_t      length = LARGE_BODY_MIN;
+
+    while (length < body->length + more)
+        length *= 2;
+    return body_reserve(peer, length < body->length_max ? length : body->length_max, reterr);
+}
+
 Step peer_take_body(Peer *peer)
 {
+    int64_t length = peer->request->head.content_length;
+    Error   error;
+
+    if (length > 0 && body_reserve(peer, (size_t)length, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ true);
     peer_say_continue(peer);
     peer->state = PEER_BODY;
     return STEP_ON;
@@ -134,6 +181,7 @@ static ErrorCode read_body(Peer *peer, bool *ret_done, Error *reterr)
     if (request->head.chunked) {
         size_t count = 0;
 
+        TRY(body_grow(peer, here, reterr));
         TRY(chunks_parse(&request->chunks, bytes, here, &request->body, &count, reterr));
         peer_consume(peer, count);
         *ret_done = request->chunks.state == CHUNK_DONE;

@@ -275,6 +275,11 @@ const char *request_body(const Request *request, size_t *ret_size)
     return text_string(&request->body);
 }
 
+void request_body_free(Request *request)
+{
+    text_done(&request->body);
+}
+
 const char *request_query(const Request *request, const char *name)
 {
     for (int i = 0; i < request->query_count; i++)

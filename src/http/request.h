@@ -29,6 +29,8 @@ const char *request_path(const Request *request); /* as it was sent, without the
 const char *request_capture(const Request *request, const char *name);
 const char *request_header(const Request *request, const char *name); /* UTF-8; NULL: absent */
 const char *request_body(const Request *request, size_t *ret_size);   /* "" when there is none */
+/* A handler that has read the body frees it before it suspends its request; from here on there is none. */
+void request_body_free(Request *request);
 
 /* Query parameters: NULL or fallback when absent; ERR_INVALID names the parameter. Unknown and repeated parameters are
  * refused before the handler runs. */

@@ -27,9 +27,18 @@ static const ServerOptions defaults = {
     .body_bytes_max   = 8 << 20,
     .header_bytes_max = 16 << 10,
     .unsent_bytes_max = 256 << 20,
+    .bodies_bytes_max = 256 << 20,
     .read_ms_max      = 10000,
     .deadline_ms      = 10000,
 };
+
+/* So large that a body of the largest size finds space beside others. */
+static int64_t bodies_most(const ServerOptions *options)
+{
+    int64_t least = 4 * (int64_t)options->body_bytes_max;
+
+    return options->bodies_bytes_max > least ? options->bodies_bytes_max : least;
+}
 
 static ServerOptions with_defaults(const ServerOptions *given)
 {
@@ -44,6 +53,7 @@ static ServerOptions with_defaults(const ServerOptions *given)
     FILL(body_bytes_max);
     FILL(header_bytes_max);
     FILL(unsent_bytes_max);
+    FILL(bodies_bytes_max);
     FILL(read_ms_max);
     FILL(deadline_ms);
 #undef FILL
@@ -166,6 +176,7 @@ ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *r
     server->loop_count = server->options.network_threads;
     server->loops      = memory_new((size_t)server->loop_count, sizeof *server->loops);
     server->unsent     = share_new(server->options.unsent_bytes_max);
+    server->bodies     = share_new(bodies_most(&server->options));
     mutex_init(&server->mutex);
     cond_init(&server->quiet);
     server->executor = executor_new(server->options.executor_threads, server->options.reader_threads,
@@ -220,6 +231,7 @@ void server_free(Server *server)
         loop_end(&server->loops[i]);
     executor_free(server->executor);
     share_free(server->unsent);
+    share_free(server->bodies);
     if (server->listen_fd >= 0)
         close(server->listen_fd);
     cond_done(&server->quiet);

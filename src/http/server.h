@@ -17,6 +17,9 @@
  *      (413) and is JSON by its content type, or has none, or that of a form, which clients put in by themselves (415).
  * All of it before the body is read: an unauthenticated client makes the server hold no more than the connection's
  * buffer.
+ *      Large bodies (more than 64 KiB) have at most bodies_bytes_max in all, from their heads on, or as they grow if
+ * they are chunked, until their responses were sent. One key leaves a quarter of it to others: further ones become 503,
+ * and their connections are closed.
  *      Large responses (64 KiB) that are being sent have at most unsent_bytes_max in all, and one key leaves a quarter
  * of it to others: further ones become 503. Excepted is what says what a request has done, unless on_sent undoes it.
  *   4. When connections_max are open, a new one replaces the oldest unauthenticated one (no token was accepted on it)
@@ -52,6 +55,7 @@ typedef struct {
     int               body_bytes_max;   /* 8 MiB */
     int               header_bytes_max; /* 16 KiB, with the request line */
     int               unsent_bytes_max; /* 256 MiB of large responses that are being sent */
+    int               bodies_bytes_max; /* 256 MiB of large bodies; at least four times body_bytes_max */
     int read_ms_max; /* 10 s for a request to arrive, for an idle connection, for taking 4 KiB/s of a response */
     int deadline_ms; /* 10 s for the response */
 } ServerOptions;

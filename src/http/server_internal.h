@@ -64,8 +64,9 @@ struct Peer {
     ExecutorJob  job;     /* while it waits for an executor */
     Text         out;     /* the answer's head */
     size_t       sent;    /* of head and body */
-    size_t       unsent;  /* bytes of its response that count in server->unsent */
-    size_t       taken;   /* of these, what the client had acknowledged when its time began anew */
+    size_t       reserved; /* bytes for its request's body that count in server->bodies */
+    size_t       unsent;   /* bytes of its response that count in server->unsent */
+    size_t       taken;    /* of these, what the client had acknowledged when its time began anew */
     TAILQ_ENTRY(Peer) link;
     TAILQ_ENTRY(Peer) posted;
     size_t used;   /* bytes of the request that are done with */
@@ -106,6 +107,7 @@ struct Server {
     int           port;
     Executor     *executor;
     Share        *unsent; /* bytes of large responses that are being sent, by key */
+    Share        *bodies; /* bytes of large bodies, until their responses are sent, by key */
     int           loop_count;
     Loop         *loops;
     int           loop_next; /* who gets the next connection; only the first loop, which accepts, touches it */

@@ -333,4 +333,59 @@ def any_open(sockets):
     return False
 
 
+def post_begin(server, path, token, size):
+    """A client that says how large its body is, and has sent none of it."""
+    sock = socket.create_connection((server.host, server.port), timeout=TIMEOUT_S)
+    sock.sendall(f"POST {path} HTTP/1.1\r\nHost: pawl\r\nAuthorization: Bearer {token}\r\nContent-Length: {size}\r\n\r\n".encode())
+    return sock
+
+
+@test
+def bodies_take_a_bounded_part_of_the_memory():
+    """Of 256 MiB, of which one key leaves a part to others, whatever the requests are and however long they take."""
+    size = 8 << 20
+    with Database() as db, Pawl(db, env={"PAWL_READ_TIMEOUT": "60s"}) as pawl:
+        server = pawl.serve()
+        greedy = pawl.run("key", "create", "greedy", "--scopes", "command").stdout.strip()
+        pawl.http("GET", "/v1/commands", token=greedy)
+        clients = [post_begin(server, "/v1/commands/batch", greedy, size) for _ in range(40)]
+        wait_until(lambda: metric(pawl, "pawl_http_body_shed_total") == 16, what="those without a place are refused")
+        assert metric(pawl, "pawl_http_body_bytes") == 192 << 20
+        problem(pawl.http("POST", "/v1/commands", {"domain": "web", "type": "t", "payload": "x" * 100000}, token=greedy), 503, "try-again", "bodies")
+        assert pawl.http("POST", "/v1/commands", {"domain": "web", "type": "t", "payload": "x" * 60000}, token=greedy).status == 201
+        assert pawl.http("POST", "/v1/commands", {"domain": "web", "type": "t", "payload": "x" * 4000000}).status == 201
+        for sock in clients:
+            sock.close()
+        wait_until(lambda: metric(pawl, "pawl_http_body_bytes") == 0, what="the memory is given back")
+        assert pawl.http("POST", "/v1/commands", {"domain": "web", "type": "t", "payload": "x" * 100000}, token=greedy).status == 201
+        stop_clean(server)
+
+
+@test
+def claims_and_extensions_have_small_bodies():
+    """The largest valid ones fit, with each character escaped; what is padded beyond that is refused by its length."""
+    def escaped(length, number=0):
+        return '"' + "".join(f"\\u{ord(c):04x}" for c in f"{number:0{length}}") + '"'
+
+    types = ",".join(escaped(100, i) for i in range(100))
+    claim = f'{{"limit":1000,"lease_s":86400,"wait_s":0.125,"types":[{types}],"worker":{escaped(200)}}}'
+    lease = '{"command_id":"3d6f0a52-6a0e-4c3c-9d53-8a3f2c5b7e10","lease":9007199254740991}'
+    extend = '{"lease_s":86399.123,"items":[' + ",  ".join([lease] * 8000) + "]}"
+    activation = '{"lease_s":60,"items":[' + ",  ".join([lease.replace("command_id", "process_id")] * 1000) + "]}"
+    with Database() as db, Pawl(db) as pawl:
+        server = pawl.serve()
+        for path, body, large in (("/v1/domains/web/claim", claim, 65537), ("/v1/process-domains/web/claim", claim.replace("1000", "100", 1), 65537),
+                                  ("/v1/domains/web/extend", extend, (2 << 20) + 1),
+                                  ("/v1/process-domains/web/extend", activation, (256 << 10) + 1),
+                                  ("/v1/process-domains/web/progress", None, (4 << 20) + 1)):
+            if body:
+                assert len(body) < large
+                answer = pawl.http("POST", path, body.encode(), timeout=TIMEOUT_S)
+                assert answer.status == 200, (path, answer.status, answer.body[:300])
+            with post_begin(server, path, Pawl.TOKEN, large) as sock:
+                assert sock.recv(12) == b"HTTP/1.1 413", path
+        assert metric(pawl, "pawl_http_body_bytes") == 0
+        stop_clean(server)
+
+
 main()

@@ -115,6 +115,12 @@ static ErrorCode handle_rest_wait(void *app, Request *request, Response *respons
     return OK;
 }
 
+static ErrorCode handle_rest_freed(void *app, Request *request, Response *response, Error *reterr)
+{
+    request_body_free(request);
+    return handle_rest(app, request, response, reterr);
+}
+
 static void watch_gone(void *state)
 {
     atomic_fetch_add(&((Fixture *)state)->gone, 1);
@@ -239,6 +245,8 @@ static const Route routes[] = {
     {HTTP_GET, "/secret/{name}", handle_echo, SCOPE_WALLET, .parameters = echo_parameters},
     {HTTP_GET, "/secret-at-once/{name}", handle_echo, SCOPE_WALLET, .is_inline = true},
     {HTTP_POST, "/secret-json", handle_json, SCOPE_WALLET, .body_any = true},
+    {HTTP_POST, "/secret-rest", handle_rest, SCOPE_WALLET, .is_inline = true, .body_any = true},
+    {HTTP_POST, "/secret-rest-freed", handle_rest_freed, SCOPE_WALLET, .is_inline = true, .body_any = true},
     {HTTP_POST, "/secret-size", handle_size, SCOPE_WALLET, .body_any = true},
     {HTTP_GET, "/internal", handle_internal},
     {HTTP_GET, "/wordless", handle_wordless},

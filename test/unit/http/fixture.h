@@ -8,6 +8,7 @@
  *   GET  /internal      fails             GET  /large                an answer larger than the socket's buffer
  *   POST /word          a word in the head, and at most 10 bytes of body
  *   GET  /assets/{path}  app.js with a gzip variant, a.css without, large.bin
+ *   POST /secret-rest   as /rest, with a token; /secret-rest-freed frees its body before
  *   POST /rest          rests until the gate opens, then tells the size of its body; fails when that is "fail"
  */
 #ifndef UNIT_HTTP_FIXTURE_H
