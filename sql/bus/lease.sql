@@ -184,7 +184,7 @@ $$;
 
 -- Keep what is still ours for longer. A command whose cancellation was asked for ends here: verdict CANCELED.
 -- Verdicts: EXTENDED, CANCELED, LOST, BUSY (its extension is noted for pawl.requeue_due). p_unflushed: as of pawl.lease_commit.
--- Workers of all domains share its transaction, so it has no lock to wait for; if it meets one all the same, it fails soon, and each is tried apart.
+-- Workers of all domains share its transaction, so it waits for no lock that an application can hold. If it meets a lock, it fails after 100 ms, and each item is tried apart.
 create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer, p_unflushed boolean default false)
   returns table (ord integer, verdict text)
   language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'

@@ -4,7 +4,7 @@ set client_min_messages = warning; -- a start of a type that nothing runs says s
 
 select count(pawl.start('order', '{}', '018f0000-0000-7000-8000-000000000001', 'shop'));
 select count(*) from pawl.claim(pawl.domain_find('process:shop'), 1, 60000, array_fill(0::bigint, array[10]), null, 'w');
--- The plans of this session are made now. A record with a patch, and how many there are.
+-- The plans are made now, while the table is small. A record with a patch, and how many there are.
 select w.verdict from pawl.lease l, pawl.process_write(array[l.id], array[l.token], '{"{\"step\": \"first\"}"}', null, null, '{"{\"a\": 1}"}',
   null, null, null, null, null, null, null, null, null, null) w;
 select c.value, c.is_known from pawl.lease l, pawl.process_counted(array[l.id], array[l.token], '{"{\"step\": \"first\"}"}', 2) c;
