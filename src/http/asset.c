@@ -61,6 +61,7 @@ void asset_answer(const Asset *asset, const Request *request, Response *response
     if (gzip)
         response_header(response, "Content-Encoding", "gzip");
     response_borrow(response, content->bytes, content->size);
+    response->is_shared = true;
 }
 
 ErrorCode assets_answer(const AssetTable *table, const char *path, const Request *request, Response *response,

@@ -352,6 +352,7 @@ void peer_close(Peer *peer)
     Server *server = peer->loop->server;
 
     peer_request_end(peer);
+    peer_place_end(peer);
     TAILQ_REMOVE(&peer->loop->lists[peer->list].peers, peer, link);
     loop_forget(peer->loop, peer->fd);
     close(peer->fd);

@@ -28,7 +28,8 @@ Fill peer_fill(Peer *peer); /* read what has arrived into the buffer */
 Step peer_step_head(Peer *peer);
 Step peer_take_body(Peer *peer); /* the token is good: the body may come */
 Step peer_step_body(Peer *peer);
-void peer_body_end(Peer *peer); /* its body no longer takes memory */
+void peer_body_end(Peer *peer);  /* its body no longer takes memory */
+void peer_place_end(Peer *peer); /* it no longer counts for its key */
 bool head_has_body(const Head *head);
 
 /* peer_write.c */

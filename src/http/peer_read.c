@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -89,6 +90,30 @@ static Step peer_ask(Peer *peer)
     return STEP_PAUSE;
 }
 
+/* A connection counts for the key that it used last, until it is closed: also while its client waits, idles or has
+ * gone. */
+static ErrorCode place_take(Peer *peer, Error *reterr)
+{
+    const char *key = peer->request->check.name;
+
+    if (!key[0] || strcmp(key, peer->key) == 0)
+        return OK;
+    peer_place_end(peer);
+    if (!share_try(peer->loop->server->places, key, 1)) {
+        metric_add(&http_metrics.shed, 1);
+        return fail(reterr, ERR_BUSY, "this API key has too many connections");
+    }
+    snprintf(peer->key, sizeof peer->key, "%s", key);
+    return OK;
+}
+
+void peer_place_end(Peer *peer)
+{
+    if (peer->key[0])
+        share_give(peer->loop->server->places, peer->key, 1);
+    peer->key[0] = '\0';
+}
+
 /* A large body takes memory until its response is sent, because its handler may have copied it. A request that lacks a
  * part is refused at once: one that waited would keep what it has from others. length: of the body, as far as it is
  * known. */
@@ -133,6 +158,8 @@ Step peer_take_body(Peer *peer)
     int64_t length = peer->request->head.content_length;
     Error   error;
 
+    if (place_take(peer, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ true);
     if (length > 0 && body_reserve(peer, (size_t)length, &error) != OK)
         return peer_fail(peer, &error, /* close= */ true);
     peer_say_continue(peer);

@@ -56,9 +56,10 @@ static void count_answer(const Request *request)
 static bool unsent_begin(Peer *peer)
 {
     const Request *request = peer->request;
-    size_t         size    = request->response.borrowed ? 0 : request->response.body.length;
+    size_t         size;
 
-    if (size < LARGE_BYTES || request->is_head)
+    (void)response_content(&request->response, &size);
+    if (size < LARGE_BYTES || request->is_head || request->response.is_shared)
         return true;
     if (!share_try(peer->loop->server->unsent, request->check.name, (int64_t)size))
         return false;

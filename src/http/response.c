@@ -79,6 +79,7 @@ void response_reset(Response *response)
     response->header_count = 0;
     response->header_bytes = 0;
     response->borrowed     = NULL;
+    response->is_shared    = false;
 }
 
 void response_header(Response *response, const char *name, const char *value)

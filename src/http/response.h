@@ -23,6 +23,7 @@ typedef struct {
     Text        body;
     const char *borrowed; /* sent instead of body; NULL: body is */
     size_t      borrowed_size;
+    bool        is_shared; /* with the responses to other requests, so it takes no memory of its own */
     int         header_count;
     size_t      header_bytes;
     struct {

@@ -177,6 +177,7 @@ ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *r
     server->loops      = memory_new((size_t)server->loop_count, sizeof *server->loops);
     server->unsent     = share_new(server->options.unsent_bytes_max);
     server->bodies     = share_new(bodies_most(&server->options));
+    server->places     = share_new(server->options.connections_max);
     mutex_init(&server->mutex);
     cond_init(&server->quiet);
     server->executor = executor_new(server->options.executor_threads, server->options.reader_threads,
@@ -232,6 +233,7 @@ void server_free(Server *server)
     executor_free(server->executor);
     share_free(server->unsent);
     share_free(server->bodies);
+    share_free(server->places);
     if (server->listen_fd >= 0)
         close(server->listen_fd);
     cond_done(&server->quiet);

@@ -23,7 +23,8 @@
  *      Large responses (64 KiB) that are being sent have at most unsent_bytes_max in all, and one key leaves a quarter
  * of it to others: further ones become 503. Excepted is what says what a request has done, unless on_sent undoes it.
  *   4. When connections_max are open, a new one replaces the oldest unauthenticated one (no token was accepted on it)
- * that has sent no whole request head. Only if there is none it gets 503.
+ * that has sent no whole request head. Only if there is none it gets 503. A connection counts for the key that it used
+ * last; one key leaves a quarter to others: a further connection gets 503.
  *   5. server_drain(): no new connections, requests in progress get their response with Connection: close, then all
  * connections are closed. Threads: server_new starts network_threads + executor_threads. Ownership: server_free() joins
  * them.

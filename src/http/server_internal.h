@@ -59,14 +59,15 @@ struct Peer {
     bool         close;    /* after the answer */
     bool         surplus; /* accepted beyond the limit: it replaces an unauthenticated one, or gets 503 and is closed */
     bool         known;   /* a token was accepted on it; until then it is unauthenticated */
-    bool         counted; /* its request is in server->in_flight */
-    Request     *request; /* NULL while idle */
-    ExecutorJob  job;     /* while it waits for an executor */
-    Text         out;     /* the answer's head */
-    size_t       sent;    /* of head and body */
-    size_t       reserved; /* bytes for its request's body that count in server->bodies */
-    size_t       unsent;   /* bytes of its response that count in server->unsent */
-    size_t       taken;    /* of these, what the client had acknowledged when its time began anew */
+    char         key[TOKEN_NAME_SIZE]; /* its name, for which this connection counts in server->places; "": none */
+    bool         counted;              /* its request is in server->in_flight */
+    Request     *request;              /* NULL while idle */
+    ExecutorJob  job;                  /* while it waits for an executor */
+    Text         out;                  /* the answer's head */
+    size_t       sent;                 /* of head and body */
+    size_t       reserved;             /* bytes for its request's body that count in server->bodies */
+    size_t       unsent;               /* bytes of its response that count in server->unsent */
+    size_t       taken;                /* of these, what the client had acknowledged when its time began anew */
     TAILQ_ENTRY(Peer) link;
     TAILQ_ENTRY(Peer) posted;
     size_t used;   /* bytes of the request that are done with */
@@ -108,6 +109,7 @@ struct Server {
     Executor     *executor;
     Share        *unsent; /* bytes of large responses that are being sent, by key */
     Share        *bodies; /* bytes of large bodies, until their responses are sent, by key */
+    Share        *places; /* connections, by the key that was used last */
     int           loop_count;
     Loop         *loops;
     int           loop_next; /* who gets the next connection; only the first loop, which accepts, touches it */

@@ -759,12 +759,13 @@ TEST(worker_begins_nothing_more_while_outcomes_cannot_be_settled)
 }
 #endif
 
-/* A heartbeat takes until the test's own session unlocks 77. */
-#define EXTEND_WAITS                                                             \
-    "create function public.extend_waits() returns trigger language plpgsql as " \
-    "'begin perform pg_advisory_xact_lock(77); return new; end';"                \
-    "create trigger extend_waits before update of until on pawl.lease "          \
-    "for each row execute function public.extend_waits();"                       \
+/* A heartbeat takes until the test's own session unlocks 77; else it waits for no lock for so long. */
+#define EXTEND_WAITS                                                                      \
+    "create function public.extend_waits() returns trigger language plpgsql as "          \
+    "$$ begin perform set_config('lock_timeout', '0', true), pg_advisory_xact_lock(77); " \
+    "return new; end $$;"                                                                 \
+    "create trigger extend_waits before update of until on pawl.lease "                   \
+    "for each row execute function public.extend_waits();"                                \
     "select pg_advisory_lock(77)"
 #define EXTENDING                                                                                                  \
     "select count(*) from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database() " \

@@ -266,7 +266,7 @@ static void token_answer(TokenCheck *check)
 {
     if (token_is(check, "much")) {
         fail(&check->error, ERR_BUSY, "too many are asked about");
-    } else if (!token_is(check, "cached") && !token_is(check, "fresh") && !token_is(check, "weak") &&
+    } else if (strncmp(check->token, "cached", 6) != 0 && !token_is(check, "fresh") && !token_is(check, "weak") &&
                !token_is(check, "late")) {
         fail(&check->error, ERR_NO_TOKEN, "no such token");
     } else {

@@ -357,6 +357,8 @@ TEST(limit_of_the_time_in_the_queue)
     assert_int_equal(atomic_load(&f.waiting), 1);
 }
 
+#define REQUEST_OF(key) "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer " key "\r\n\r\n"
+
 TEST(limit_of_connections)
 {
     scoped_fixture Fixture f       = {0};
@@ -365,7 +367,7 @@ TEST(limit_of_connections)
     fixture_init(&f, (ServerOptions){.connections_max = 2});
     for (int i = 0; i < 2; i++) {
         raw_open(&clients[i], f.port);
-        raw_send(&clients[i], "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
+        raw_send(&clients[i], i == 0 ? REQUEST_OF("cached") : REQUEST_OF("cached-2"));
         Answer answer = raw_read(&clients[i]);
         assert_int_equal(answer.status, 200);
     }
@@ -400,7 +402,7 @@ TEST(limit_of_connections_is_kept_at_the_expense_of_unauthenticated_clients)
     assert_int_equal(raw_read(&one).status, 200);
     assert_true(raw_is_closed(&silent));
     raw_open(&two, f.port);
-    raw_send(&two, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
+    raw_send(&two, REQUEST_OF("cached-2"));
     assert_int_equal(raw_read(&two).status, 200);
     assert_true(raw_is_closed(&dripping));
     raw_open(&last, f.port); /* no stranger is left */
@@ -409,6 +411,48 @@ TEST(limit_of_connections_is_kept_at_the_expense_of_unauthenticated_clients)
     assert_true(answer_is_problem(&refused, 503));
     raw_send(&known, "GET /live HTTP/1.1\r\n" HOST "\r\n");
     assert_int_equal(raw_read(&known).status, 200);
+}
+
+static int status_of(Raw *client, const char *request)
+{
+    raw_send(client, request);
+    return raw_read(client).status;
+}
+
+/* Six of eight, also while they idle. A connection that is closed, or used by another key, is given back. */
+TEST(limit_of_connections_of_one_key_leaves_some_to_others)
+{
+    scoped_fixture Fixture f       = {0};
+    Raw                   *clients = calloc(6, sizeof *clients);
+    scoped_raw Raw         seventh = {0}, eighth = {0}, other = {0};
+
+    fixture_init(&f, (ServerOptions){.connections_max = 8});
+    for (int i = 0; i < 6; i++) {
+        raw_open(&clients[i], f.port);
+        assert_int_equal(status_of(&clients[i], REQUEST_OF("cached")), 200);
+        assert_int_equal(status_of(&clients[i], REQUEST_OF("cached")), 200);
+    }
+    raw_open(&seventh, f.port);
+    assert_int_equal(status_of(&seventh, REQUEST_OF("cached")), 503);
+    assert_true(raw_is_closed(&seventh));
+    raw_open(&other, f.port);
+    assert_int_equal(status_of(&other, REQUEST_OF("cached-2")), 200);
+    assert_int_equal(status_of(&clients[0], REQUEST_OF("cached-2")), 200);
+    raw_open(&eighth, f.port);
+    assert_int_equal(status_of(&eighth, REQUEST_OF("cached")), 503); /* it leaves a quarter of what is left */
+    raw_done(&clients[1]);
+    raw_done(&clients[2]);
+    for (int status = 0; status != 200;) { /* until the server has noticed */
+        scoped_raw Raw again = {0};
+
+        raw_open(&again, f.port);
+        status = status_of(&again, REQUEST_OF("cached"));
+        assert_true(status == 200 || status == 503);
+    }
+    for (int i = 0; i < 6; i++)
+        if (i != 1 && i != 2)
+            raw_done(&clients[i]);
+    free(clients);
 }
 
 /* 8 MiB in chunks used to be held for anyone, and refused at their end. */

@@ -101,7 +101,7 @@ TEST(conn_silent_host_ends_at_the_deadline)
 
 TEST(conn_malformed_urls_are_refused_with_the_whole_reason)
 {
-    static const char *const urls[] = {"foo", "fo", "f"};
+    static const char *const urls[] = {"host=h foo", "host=h fo", "host=h f"};
     char                     text[CONNINFO_TEXT_SIZE];
     Error                    error;
 
