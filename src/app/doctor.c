@@ -5,7 +5,8 @@
 
 #include <stdarg.h>
 
-static void found_set(Doctor *doctor, CheckState state, const char *advice, const char *format, va_list values)
+static printf_like(4, 0) void found_set(Doctor *doctor, CheckState state, const char *advice, const char *format,
+                                        va_list values)
 {
     doctor->result->state  = state;
     doctor->result->text   = arena_vprint(doctor->arena, format, values);

@@ -117,7 +117,7 @@ static ErrorCode loop_run(Bench *bench, const BenchDatabase *database, Loop *loo
 {
     WorkerThread worker_thread;
     ErrorCode    code;
-    int64_t      us;
+    int64_t      us = 0;
 
     worker_thread_start_domain(&worker_thread, bench, database, STEP_DOMAIN, &loop->handler->base,
                                (int)bench->options.clients);

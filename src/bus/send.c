@@ -313,6 +313,7 @@ static void started_take(SendGroup *group, int number, const Sent *sent)
 {
     const SendItem *item = group->items[number];
 
+    assert(group->tokens && group->started);
     group->started[group->started_count++] = (ClaimedCommand){.id           = sent->number,
                                                               .token        = group->tokens[number],
                                                               .pos          = sent->number,
