@@ -81,7 +81,8 @@ def killed_pods_and_a_restarted_server_lose_and_repeat_nothing():
             pods[place].stop(signal.SIGKILL)
             pods[place] = pawl.start("serve", "--role", "worker")
         wait_until(lambda: leases_end(cluster, pods) or ended(cluster) == COUNT, what="all have ended")
-        for pod in pods:
+        for pod in pods:  # the last one may have been started a moment ago
+            wait_until(lambda pod=pod: pod.said("pawl is ready"), what="a pod has started")
             pod.send(signal.SIGTERM)
         for pod in pods:
             assert pod.wait() == 0, pod.stderr[-5:]
