@@ -127,10 +127,10 @@ static void group_forget(Claims *claims)
     ClaimGroup *group;
 
     TAILQ_FOREACH (group, &claims->groups[GROUP_IDLE], link)
-        if (group_is_surplus(claims, group))
-            break;
-    if (group)
-        group_free(claims, group);
+        if (group_is_surplus(claims, group)) {
+            group_free(claims, group);
+            return;
+        }
 }
 
 void claim_groups_init(Claims *claims)

@@ -34,6 +34,7 @@ typedef struct {
 
 typedef struct ClaimDomain ClaimDomain;
 typedef TAILQ_HEAD(DomainList, ClaimDomain) DomainList;
+typedef TAILQ_HEAD(KeyList, ClaimKey) KeyList;
 
 /* The domains of a key share its turns. */
 typedef struct ClaimKey {
@@ -83,16 +84,16 @@ struct Claims {
     Mutex      mutex; /* guards the rest */
     Cond       changed;
     GroupList  groups[GROUP_STATE_COUNT];
-    TAILQ_HEAD(, ClaimKey) keys; /* that have groups */
-    int       key_count, idle_count;
-    int64_t   served_last;
-    int64_t   poll_ms;   /* from one poll to the next */
-    Mono      expire_at; /* no wait's time is over before */
-    int64_t   number_last;
-    Undo     *undo;
-    bool      stopping, ending;
-    int       thread_count;
-    pthread_t threads[CLAIMS_THREADS_MAX];
+    KeyList    keys; /* that have groups */
+    int        key_count, idle_count;
+    int64_t    served_last;
+    int64_t    poll_ms;   /* from one poll to the next */
+    Mono       expire_at; /* no wait's time is over before */
+    int64_t    number_last;
+    Undo      *undo;
+    bool       stopping, ending;
+    int        thread_count;
+    pthread_t  threads[CLAIMS_THREADS_MAX];
 };
 
 /* A claim for the first waiters of a group, and what it found. */

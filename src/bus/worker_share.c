@@ -76,7 +76,8 @@ static int type_space(const Worker *worker, int held)
 int share_space(const Worker *worker, const char *type)
 {
     TypeUse  uses[USES_MAX];
-    TypeUse *use = use_find(uses, uses_count(worker, uses), type);
+    int      count = uses_count(worker, uses);
+    TypeUse *use   = use_find(uses, count, type);
 
     return type_space(worker, (use ? use->held : 0) + worker->offered); /* any of these may be for this type */
 }
