@@ -266,6 +266,7 @@ as $$
     ('pawl.kept_key',          'payload_hash',         'reader'),
     ('pawl.event',             '',                     'reader'),
     ('pawl.kept_audit',        '',                     'reader'),
+    ('pawl.control_event',     '',                     'reader'),
     ('pawl.audit_start',       '',                     'reader'),
     ('pawl.audit',             '',                     'reader'),
     ('pawl.task',              '',                     'reader'),

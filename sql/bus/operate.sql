@@ -105,31 +105,6 @@ begin
 end
 $$;
 
--- Who decides, as the audit records it. Roles that may decide (administrators; pods, which know who asked them) name the operator
--- themselves. Any other caller is recorded by its own name, with what it says about itself in brackets, as over HTTP.
-create or replace function pawl.operator_name (p_operator text)
-  returns text
-  language plpgsql stable
-as $$
-begin
-  if char_length(p_operator) > 400 then
-    raise exception 'operator must have at most 400 characters, got %', char_length(p_operator) using errcode = 'QU001';
-  end if;
-  return case when coalesce(p_operator, session_user) = session_user then session_user
-              when has_function_privilege(session_user, 'pawl.command_decide(uuid[],text[],text,text,text,jsonb)', 'execute') then p_operator
-              else format('%s (%s)', session_user, p_operator) end;
-end
-$$;
-
--- What the audit says beside the operator of a decision: the reason, and the login that named another operator.
-create or replace function pawl.decision_details (p_operator text, p_reason text)
-  returns jsonb
-  language sql stable
-as $$
-  select nullif(jsonb_strip_nulls(jsonb_build_object('reason', p_reason,
-    'login', case when p_operator <> session_user and not starts_with(p_operator, session_user || ' (') then session_user end)), '{}')
-$$;
-
 -- Raises when an argument of a decision is out of range.
 create or replace function pawl.decision_guard (p_command_ids uuid[], p_domains text[], p_reason text)
   returns void

@@ -192,7 +192,7 @@ end
 $$;
 
 -- Show no event older than p_older, drop the partitions in which all are, and delete up to p_limit of them from the
--- default partition. Returns how many rows were deleted.
+-- default partition and of pawl.control_event. Returns how many rows were deleted, of the table that lost more.
 create or replace function pawl.prune_audit (p_limit integer, p_older interval)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -207,6 +207,7 @@ begin
   delete from pawl.event_rest e where e.ctid = any (array(
     select e.ctid from pawl.event_rest e where e.at < v_cutoff order by e.at limit p_limit));
   get diagnostics v_gone = row_count;
+  v_gone := greatest(v_gone, pawl.control_prune(p_limit, v_cutoff));
   perform pawl.partition_make('pawl.event', v_now + w.week) from (values (interval '0'), (interval '7 days')) w (week);
   perform pawl.partitions_drop('pawl.event', v_cutoff), pawl.partitions_drop('pawl.kept_audit', v_cutoff);
   return v_gone;

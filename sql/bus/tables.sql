@@ -23,6 +23,7 @@
 --     progress            only of handlers that report: one row, updated at most about once a second while its handler
 --                         runs, heap-only, because what changes has no index; deleted by retention
 --     event               insert only; retention drops whole partitions
+--     control_event       insert only, one row per decision of an operator; deleted by retention
 --     kept_key, kept_audit    insert once by retention, deleted by retention
 --     reply_queue         insert once, updated by retention
 --     failed_operations   insert once, two updates per try; small: more than a hundred open rows are an alert
@@ -270,6 +271,20 @@ create table pawl.event_rest partition of pawl.event default;
 alter table pawl.event replica identity full;
 alter table pawl.event_before replica identity full;
 alter table pawl.event_rest replica identity full;
+
+-- Decisions of operators about what is no command and no process (bus/control.sql): domains, limits, schedules, keys, bulk operations.
+create table pawl.control_event (
+  id bigint generated always as identity primary key,
+  at timestamptz not null,
+  subject text not null check (subject ~ '^[a-z]{1,20}$'), -- 'domain', 'schedule'
+  name text not null, -- which one
+  action text not null check (action ~ '^[a-z_]{1,30}$'), -- 'pause', 'delete'
+  operator text not null, -- who decided, as pawl.operator_name names it: a person, an API key
+  login text not null, -- the database's
+  reason text,
+  details jsonb -- what was decided
+);
+create index control_event_about on pawl.control_event (subject, name, id);
 
 -- What the audit still says about a command that retention has deleted: at most the events SENT, RECEIVED and the end.
 -- Partitions are weeks of ended_at, made by retention when it writes the first row of a week.
