@@ -54,6 +54,13 @@ static ErrorCode listen_check(const char *listen, Error *reterr)
     return server_address(listen, host, &port, reterr);
 }
 
+static ErrorCode daemon_check(const char *url, Error *reterr)
+{
+    return client_check_url(url, NULL) == OK
+               ? OK
+               : fail(reterr, ERR_USAGE, "not a URL: it must be like http://127.0.0.1:8080");
+}
+
 static ErrorCode webhook_check(const char *url, Error *reterr)
 {
     if (client_check_url(url, NULL) != OK)
@@ -90,6 +97,10 @@ static const Setting rows[] = {
      .help = "HTTP address; port 0 chooses a free port"},
     {"PAWL_ADMIN_TOKEN", NULL, SETTING_TEXT, AT(admin_token), .secret = true,
      .help = "bearer token with all scopes; unset: generated once into PAWL_HOME/token"},
+    {"PAWL_URL", NULL, SETTING_TEXT, AT(url), .check = daemon_check,
+     .help = "URL of a daemon, such as https://pawl.example.com: pawl health asks it; unset: PAWL_LISTEN on this machine"},
+    {"PAWL_TOKEN", NULL, SETTING_TEXT, AT(token), .secret = true,
+     .help = "bearer token for PAWL_URL"},
     {"PAWL_ROLE", NULL, SETTING_WORDS, AT(role), "api,worker,monitor,bot", .words = role_words,
      .help = "what pawl serve does: any of api, worker, monitor, bot"},
     {"PAWL_MIGRATE", NULL, SETTING_WORD, AT(migrate), "auto", .words = migrate_words,

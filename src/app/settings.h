@@ -46,6 +46,7 @@ typedef struct {
     const char *home;
     const char *listen;
     const char *admin_token; /* NULL: the file home/token */
+    const char *url, *token; /* of a daemon, for commands over HTTP; NULL: commands use the database */
     uint64_t    role;
     const char *migrate; /* "auto", "check" */
     int64_t     workers, pool_min, pool_max;

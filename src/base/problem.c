@@ -75,12 +75,13 @@ bool problem_at(size_t index, Problem *ret_problem)
         const SqlState *state;
 
         if (index-- == 0) {
-            *ret_problem = (Problem){error_type(&(Error){.code = code}), code, rows[code].meaning, rows[code].action};
+            *ret_problem =
+                (Problem){error_type(&(Error){.code = code}), code, rows[code].meaning, rows[code].action, NULL};
             return true;
         }
         for (size_t i = 0; (state = state_at(code, i)); i++)
             if (index-- == 0) {
-                *ret_problem = (Problem){state->type, code, state->meaning, state->action};
+                *ret_problem = (Problem){state->type, code, state->meaning, state->action, state->sqlstate};
                 return true;
             }
     }

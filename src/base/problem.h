@@ -20,6 +20,7 @@ typedef struct {
     ErrorCode   code;
     const char *meaning;
     const char *action;
+    const char *sqlstate; /* that has this type; NULL: it is the code's own */
 } Problem;
 
 /* In the order of the codes, each followed by its SQLSTATEs' types. false: there are not that many. */

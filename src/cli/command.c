@@ -366,6 +366,8 @@ const CliCommand cli_commands[] = {
     {"bench",   "transfers", "",       0, 0, command_bench, bench_transfers_flags, "measure the ledger, in a temporary database"},
     {"bench",   "bot", "",             0, 0, command_bench, bench_bot_flags, "measure updates of the Telegram bot, in a temporary database"},
     {"bench",   "latency", "",         0, 0, command_bench, bench_latency_flags, "measure the time from send to start of handler"},
+    {"health",  NULL,     "[URL]",     0, 1, command_health,         NULL,       "ask a daemon whether it can serve requests; exit status 0: it can"},
+    {"completion", NULL,  "bash|zsh|fish", 1, 1, command_completion, NULL,       "print the script that completes commands and flags in a shell"},
     {"help",    NULL,     "[TOPIC]",   0, 2, command_help,           NULL,       "show help on a command, settings, metrics, errors, routes or definitions"},
     {"version", NULL,     "",          0, 0, command_version,        NULL,       "print the version"},
 };

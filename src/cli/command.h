@@ -126,6 +126,6 @@ CommandRun command_wallet_create, command_wallet_post, command_wallet_batch;
 CommandRun command_wallet_balance, command_wallet_entries, command_wallet_show, command_wallet_statement;
 CommandRun command_wallet_events, command_wallet_verify;
 CommandRun command_rating_leaderboard, command_rating_history, command_rating_verify;
-CommandRun command_bench, command_help, command_version;
+CommandRun command_bench, command_completion, command_health, command_help, command_version;
 
 #endif
