@@ -10,7 +10,7 @@ create or replace function pawl.key_create (p_name text, p_hash bytea, p_scopes 
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  c_scopes constant text[] := array['read', 'wallet', 'treasury', 'command', 'process', 'rating', 'admin'];
+  c_scopes constant text[] := array['read', 'send', 'work', 'process', 'post', 'mint', 'wallets', 'operate', 'rating', 'admin'];
   v_now timestamptz := pawl.now();
   v_id bigint;
 begin

@@ -9,7 +9,7 @@ create table pawl.api_key (
   name text not null check (name ~ '^[a-z][a-z0-9_.-]{0,62}$'), -- a letter first: never taken for an id
   hash bytea not null unique check (octet_length(hash) = 32), -- SHA-256 of the token; the token is not kept
   scopes text[] not null check (
-    cardinality(scopes) > 0 and scopes <@ array['read', 'wallet', 'treasury', 'command', 'process', 'rating', 'admin']),
+    cardinality(scopes) > 0 and scopes <@ array['read', 'send', 'work', 'process', 'post', 'mint', 'wallets', 'operate', 'rating', 'admin']),
   created_at timestamptz not null,
   expires_at timestamptz,
   revoked_at timestamptz

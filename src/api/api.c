@@ -50,11 +50,11 @@ const char *api_actor(Request *request, const char *said)
                                                   : arena_print(request_arena(request), "%s (%s)", principal, said);
 }
 
-ErrorCode api_treasury_check(const Request *request, Error *reterr)
+ErrorCode api_mint_check(const Request *request, Error *reterr)
 {
-    if (request_scopes(request) & SCOPE_TREASURY)
+    if (request_scopes(request) & SCOPE_MINT)
         return OK;
-    return fail(reterr, ERR_DENIED, "the token must have the scope treasury to create money or set a floor");
+    return fail(reterr, ERR_DENIED, "the token must have the scope mint to create money or set a floor");
 }
 
 /* ---- one command: the request is suspended until the combiner of the sender has committed it ---- */

@@ -126,8 +126,8 @@ void api_replayed_set(Response *response);
 /* For the audit: "shop (ann)", the name of the key first, then what the client says about itself. The admin token belongs to no key, so
  * with it the name is what the client says. said NULL or empty: the principal. */
 const char *api_actor(Request *request, const char *said);
-/* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
-must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
+/* ERR_DENIED without the scope mint: for bodies that create money or set a floor. */
+must_check ErrorCode api_mint_check(const Request *request, Error *reterr);
 
 /* ---- submit.c, decision.c, work.c: what commands and processes share ---- */
 

@@ -50,6 +50,7 @@ static ErrorCode tsq_answer(Api *api, Request *request, TsqAction action, Respon
     Decision       *made;
 
     TRY(decide_read(request, id, &given, reterr));
+    TRY(domain_check_id(api, request, id, DOMAIN_CANCEL, reterr));
     TRY(tsq_decide(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                    (CommandNames){ids, domains, 1}, &(TsqDecision){action, given.by, given.reason, given.result}, &made,
                    reterr));

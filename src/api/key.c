@@ -65,7 +65,8 @@ ErrorCode key_scopes_parse(const char *words, Scope *ret_scopes, Error *reterr)
 
         if (!scope)
             return fail(reterr, ERR_INVALID,
-                        "scope must be read, wallet, treasury, command, process, rating or admin, got \"%.*s\"",
+                        "scope must be read, send, work, process, post, mint, wallets, operate, rating or admin, or one of the "
+                        "groups command, wallet and treasury, got \"%.*s\"",
                         length < KEY_NAME_SIZE ? (int)length : KEY_NAME_SIZE, word);
         scopes |= scope;
         word += length;
@@ -84,6 +85,17 @@ static int scopes_list(Scope scopes, const char *ret_names[SCOPE_COUNT])
         if (scopes & (1u << i))
             ret_names[count++] = scope_names[i];
     return count;
+}
+
+void key_scopes_print(Scope scopes, char *ret_words)
+{
+    const char *names[SCOPE_COUNT];
+    int         count = scopes_list(scopes, names);
+    size_t      used  = 0;
+
+    ret_words[0] = '\0';
+    for (int i = 0; i < count; i++)
+        used += (size_t)snprintf(ret_words + used, KEY_SCOPES_SIZE - used, "%s%s", i > 0 ? "," : "", names[i]);
 }
 
 /* ---- made, listed, revoked ---- */
@@ -191,10 +203,25 @@ ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id
 const char *const scope_names[SCOPE_COUNT + 1] = {SCOPES(X) NULL};
 #undef X
 
+#define X(name, scopes) {name, scopes},
+static const struct {
+    const char *name;
+    Scope       scopes;
+} scope_groups[] = {SCOPE_GROUPS(X)};
+#undef X
+
+static bool word_is(const char *word, const char *name, size_t length)
+{
+    return strlen(word) == length && memcmp(word, name, length) == 0;
+}
+
 unsigned scope_find(const char *name, size_t length)
 {
     for (int i = 0; i < SCOPE_COUNT; i++)
-        if (strlen(scope_names[i]) == length && memcmp(scope_names[i], name, length) == 0)
+        if (word_is(scope_names[i], name, length))
             return 1u << i;
+    for (size_t i = 0; i < COUNT(scope_groups); i++)
+        if (word_is(scope_groups[i].name, name, length))
+            return scope_groups[i].scopes;
     return 0;
 }

@@ -36,7 +36,7 @@
 #define UNKNOWN_MAX    1000
 #define KEY_LIST_MAX   1000
 
-/* scopes: "read,wallet". expires_at 0: never. revoked_at 0: it is live. */
+/* scopes: "read,post". expires_at 0: never. revoked_at 0: it is live. */
 #define KEY_COLUMNS(X, T)    \
     X(T, I64, id)            \
     X(T, TEXT, name, scopes) \
@@ -50,8 +50,11 @@ DB_ROW(KeyName, KEY_NAME_COLUMNS);
 
 /* A new token, also for the admin's. ret_token holds KEY_TOKEN_SIZE bytes. */
 void key_token_new(char *ret_token);
+#define KEY_SCOPES_SIZE 80
 /* "read,wallet" to bits. ERR_INVALID: a word that is no scope, or none at all. */
 must_check ErrorCode key_scopes_parse(const char *words, Scope *ret_scopes, Error *reterr);
+/* Bits to "read,post,wallets", in at least KEY_SCOPES_SIZE bytes. */
+void key_scopes_print(Scope scopes, char *ret_words);
 
 /* ERR_INVALID: the name is not a lower-case letter followed by letters, digits, "_", "." or "-", 63 in all. ERR_CONFLICT:
  * a live key has it. ttl_ms 0: never expires. ret_token holds KEY_TOKEN_SIZE bytes. */
@@ -76,14 +79,22 @@ void key_cache_submit(KeyCache *cache, TokenCheck *check);
 
 /* ---- scopes: what a token may do. The HTTP server knows a scope as a bit only ---- */
 
-#define SCOPES(X)                 \
-    X(SCOPE_READ, "read")         \
-    X(SCOPE_WALLET, "wallet")     \
-    X(SCOPE_TREASURY, "treasury") \
-    X(SCOPE_COMMAND, "command")   \
-    X(SCOPE_PROCESS, "process")   \
-    X(SCOPE_RATING, "rating")     \
+#define SCOPES(X)               \
+    X(SCOPE_READ, "read")       \
+    X(SCOPE_SEND, "send")       \
+    X(SCOPE_WORK, "work")       \
+    X(SCOPE_PROCESS, "process") \
+    X(SCOPE_POST, "post")       \
+    X(SCOPE_MINT, "mint")       \
+    X(SCOPE_WALLETS, "wallets") \
+    X(SCOPE_OPERATE, "operate") \
+    X(SCOPE_RATING, "rating")   \
     X(SCOPE_ADMIN, "admin")
+/* Names of several scopes. A key has the scopes, not the name. */
+#define SCOPE_GROUPS(X)                                       \
+    X("command", SCOPE_SEND | SCOPE_WORK | SCOPE_OPERATE)     \
+    X("wallet", SCOPE_POST | SCOPE_WALLETS)                   \
+    X("treasury", SCOPE_MINT | SCOPE_WALLETS)
 #define X(scope, name) scope##_BIT,
 enum { SCOPES(X) SCOPE_COUNT };
 #undef X
@@ -91,7 +102,7 @@ enum { SCOPES(X) SCOPE_COUNT };
 enum { SCOPES(X) SCOPE_ALL = (1u << SCOPE_COUNT) - 1 };
 #undef X
 extern const char *const scope_names[SCOPE_COUNT + 1]; /* NULL-terminated, in the order of the bits */
-/* The bit of the scope with this name; 0: there is none. */
+/* The bit of the scope with this name, or the bits of a group; 0: there is none. */
 unsigned scope_find(const char *name, size_t length);
 
 #endif

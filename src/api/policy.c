@@ -2,6 +2,7 @@
  * policy.c - retry policies over HTTP.
  */
 #include "api/api.h"
+#include "api/domain.h"
 
 #include "bus/policy.h"
 
@@ -30,6 +31,7 @@ ErrorCode api_policy_set(void *context, Request *request, Response *response, Er
     int           count;
 
     TRY(api_body_read(request, &policy_table, &given, reterr));
+    TRY(domain_check(request, request_capture(request, "domain"), DOMAIN_CANCEL, reterr));
     TRY(policy_request_delays(&given, delays_ms, &count, reterr));
     TRY(retry_policy_set(api->pool, request_deadline(request), API_LOCK_MS, request_capture(request, "domain"),
                          given.type, delays_ms, count, given.order_key, reterr));
@@ -40,6 +42,7 @@ ErrorCode api_policy_reset(void *context, Request *request, Response *response, 
 {
     Api *api = context;
 
+    TRY(domain_check(request, request_capture(request, "domain"), DOMAIN_CANCEL, reterr));
     TRY(retry_policy_set(api->pool, request_deadline(request), API_LOCK_MS, request_capture(request, "domain"),
                          request_query(request, "type"), NULL, 0, NULL, reterr));
     return api_policy_show(context, request, response, reterr);

@@ -145,7 +145,7 @@ ErrorCode api_transaction_post(void *context, Request *request, Response *respon
     (void)response;
     TRY(item_read(request, WALLET_MULTI, item, reterr));
     if (legs_create_money(item->legs))
-        TRY(api_treasury_check(request, reterr));
+        TRY(api_mint_check(request, reterr));
     item_submit(context, request, item, &(Suspend){.on_resume = transaction_answer, .may_wait = true});
     return OK;
 }

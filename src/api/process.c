@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/domain.h"
 #include "api/page.h"
 #include "base/reader.h"
 #include "base/uuid.h"
@@ -323,6 +324,12 @@ ErrorCode api_process_signal(void *context, Request *request, Response *response
 
 /* ---- move ---- */
 
+/* The route's scope is an operator's. */
+static ErrorCode decider_check(const Request *request, Error *reterr)
+{
+    return domain_check(request, PROCESS_DOMAIN_PREFIX, DOMAIN_CANCEL, reterr);
+}
+
 ErrorCode api_process_move(void *context, Request *request, Response *response, Error *reterr)
 {
     Api               *api = context;
@@ -331,6 +338,7 @@ ErrorCode api_process_move(void *context, Request *request, Response *response, 
     ProcessMoveRequest given;
     ProcessMoved      *moved;
 
+    TRY(decider_check(request, reterr));
     TRY(name_read(request, id, &name, reterr));
     TRY(api_body_read(request, &process_move_table, &given, reterr));
     TRY(process_move(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
@@ -357,6 +365,7 @@ static ErrorCode decide(Api *api, Request *request, ProcessVerb verb, const Fiel
     ProcessName            name;
     Decision              *made;
 
+    TRY(decider_check(request, reterr));
     TRY(api_body_read_if_any(request, table, &given, reterr));
     TRY(name_read(request, id, &name, reterr));
     decision = process_request_decision(verb, &given, api_actor(request, given.by));

@@ -25,7 +25,7 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
     TRY(api_body_read(request, &wallet_open_table, &given, reterr));
     TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
     if (given.floor)
-        TRY(api_treasury_check(request, reterr));
+        TRY(api_mint_check(request, reterr));
     wallet = wallet_open_request_new(&given);
     TRY(wallet_open(api->pool, request_deadline(request), WALLET_LOCK_BRIEFLY, arena, &wallet, reterr));
     opened = (Wallet){.owner      = wallet.owner,

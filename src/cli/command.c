@@ -15,9 +15,9 @@ static const CommandFlag list_flags[] = {
     {NULL,       NULL, NULL                             },
 };
 static const CommandFlag key_flags[] = {
-    {"--scopes",  "LIST", "read, wallet, treasury, command, process, rating, admin, comma-separated; default: read"},
-    {"--expires", "TIME", "validity: 90d, 12h; default: no limit"                                                  },
-    {NULL,        NULL,   NULL                                                                                     },
+    {"--scopes",  "LIST", "read, send, work, process, post, mint, wallets, operate, rating, admin, comma-separated; default: read"},
+    {"--expires", "TIME", "validity: 90d, 12h; default: no limit"                                                                 },
+    {NULL,        NULL,   NULL                                                                                                    },
 };
 static const CommandFlag doctor_flags[] = {
     {"--long-tx", "TIME", "warn about transactions open for this long: 30s, 10m; default: 5m"},

@@ -36,7 +36,7 @@ ErrorCode command_key_create(Call *call, Error *reterr)
     const char *given = call_flag(call, "--scopes"), *words = given ? given : "read";
     Scope       scopes;
     int64_t     ttl_ms, id;
-    char        token[KEY_TOKEN_SIZE];
+    char        token[KEY_TOKEN_SIZE], names[KEY_SCOPES_SIZE];
 
     if (key_scopes_parse(words, &scopes, reterr) != OK)
         return ERR_USAGE;
@@ -46,7 +46,8 @@ ErrorCode command_key_create(Call *call, Error *reterr)
                     call_flag(call, "--expires"));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(key_create(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arguments[0], scopes, ttl_ms, token, &id, reterr));
-    created_print(call, id, words, ttl_ms, token);
+    key_scopes_print(scopes, names);
+    created_print(call, id, names, ttl_ms, token);
     return OK;
 }
 

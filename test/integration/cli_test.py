@@ -231,7 +231,7 @@ def help_speaks_json():
         for topic, wanted in [("settings", {"setting": "PAWL_LISTEN", "default": "127.0.0.1:8080"}),
                               ("metrics", {"metric": "pawl_http_queue", "kind": "gauge"}),
                               ("errors", {"type": "database-unavailable", "status": 503, "exit": 69}),
-                              ("routes", {"method": "GET", "path": "/metrics", "scope": "read or admin"}),
+                              ("routes", {"method": "GET", "path": "/metrics", "scope": "read, operate or admin"}),
                               ("definitions", {"object": "step", "field": "on_timeout", "kinds": "wait"})]:
             rows = done_json(pawl, list, "help", topic)
             assert any(wanted.items() <= row.items() for row in rows), (wanted, rows)

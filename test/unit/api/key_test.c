@@ -139,14 +139,17 @@ TEST(key_scopes_are_parsed_or_refused)
     Error error  = {0};
 
     assert_ok(key_scopes_parse("read,wallet", &scopes, &error));
-    assert_int_equal(SCOPE_READ | SCOPE_WALLET, scopes);
+    assert_int_equal(SCOPE_READ | SCOPE_POST | SCOPE_WALLETS, scopes);
+    assert_ok(key_scopes_parse("command,mint", &scopes, &error));
+    assert_int_equal(SCOPE_SEND | SCOPE_WORK | SCOPE_OPERATE | SCOPE_MINT, scopes);
     assert_ok(key_scopes_parse("admin", &scopes, &error));
     assert_int_equal(SCOPE_ADMIN, scopes);
     assert_code(ERR_INVALID, key_scopes_parse("", &scopes, &error));
     assert_code(ERR_INVALID, key_scopes_parse("read,", &scopes, &error));
     assert_code(ERR_INVALID, key_scopes_parse("reader", &scopes, &error));
     assert_contains(error.text,
-                    "scope must be read, wallet, treasury, command, process, rating or admin, got \"reader\"");
+                    "scope must be read, send, work, process, post, mint, wallets, operate, rating or admin, or one of the "
+                    "groups command, wallet and treasury, got \"reader\"");
     assert_int_equal(SCOPE_ADMIN, scopes);
 }
 
@@ -394,13 +397,13 @@ TEST(key_cache_looks_known_keys_up_beside_a_flood_of_unknown_ones)
         assert_int_equal(0, strangers_end(strangers, FLOOD));
     }
     database_exec(db, GATE);
-    database_exec(db, "update pawl.api_key set scopes = '{wallet}'"); /* what only a lookup finds out */
+    database_exec(db, "update pawl.api_key set scopes = '{post}'"); /* what only a lookup finds out */
     strangers_begin(cache, strangers, STRANGERS, arena);
     shifted_clock_advance_ms(600000);
     assert_int_equal(ERR_BUSY, ask(cache, token.text, true).code);
     answer = ask(cache, token.text, false);
     assert_int_equal(OK, answer.code);
-    assert_int_equal(SCOPE_WALLET, answer.scopes);
+    assert_int_equal(SCOPE_POST, answer.scopes);
     database_exec(db, "select pg_advisory_unlock(1)");
     assert_true(strangers_end(strangers, STRANGERS) > 0);
 }

@@ -98,7 +98,7 @@ static const Field          fields[]     = {
 static const FieldTable     body         = {.noun = "spend", .fields = fields, .count = COUNT(fields)};
 static const RouteParameter parameters[] = {{"limit", "how many"}, {NULL, NULL}};
 static const Route          row          = {
-    HTTP_POST, "/v1/{owner}/spend", nothing, SCOPE_WALLET, .body = &body, .parameters = parameters, .summary = "Spend"};
+    HTTP_POST, "/v1/{owner}/spend", nothing, SCOPE_POST, .body = &body, .parameters = parameters, .summary = "Spend"};
 /* clang-format on */
 
 TEST(openapi_describes_parameters_and_bodies)
@@ -154,7 +154,7 @@ static const Field      keyed_fields[] = {
     {.name = "txn_id", .type = FIELD_UUID},
     {.name = "owner", .type = FIELD_TEXT, .min = 1, .length_max = 255}};
 static const FieldTable keyed_body     = {.noun = "freeze", .fields = keyed_fields, .count = COUNT(keyed_fields)};
-static const Route      keyed_row      = {HTTP_POST, "/v1/freeze", nothing, SCOPE_WALLET, .body = &keyed_body, .summary = "Freeze"};
+static const Route      keyed_row      = {HTTP_POST, "/v1/freeze", nothing, SCOPE_POST, .body = &keyed_body, .summary = "Freeze"};
 /* clang-format on */
 
 TEST(openapi_says_that_a_key_may_stand_in_the_header_and_a_body_may_be_left_out)
@@ -188,7 +188,7 @@ static const AnswerField purse_fields[]   = {{"coins", ANSWER_ROWS, .table = &co
 static const AnswerTable purse            = {"Purse", purse_fields, COUNT(purse_fields)};
 static const RouteParameter coin_number[] = {{"id", "its number", PARAMETER_I64, .min = 1}, {NULL, NULL}};
 static const Route answering_row          = {
-    HTTP_POST, "/v1/coins/{id}", nothing, SCOPE_WALLET, .summary = "Count", .status = 201, .answer = &purse, .captures = coin_number,
+    HTTP_POST, "/v1/coins/{id}", nothing, SCOPE_POST, .summary = "Count", .status = 201, .answer = &purse, .captures = coin_number,
     .key_refused = true};
 /* clang-format on */
 
