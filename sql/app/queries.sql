@@ -186,7 +186,8 @@ left join lateral (
 -- What alerts about shared state are about. One row: queued_s, queued_domain, queued_type, queued_id (the command that
 -- has been queued for longest; NULL: none), queued_note (why nothing runs this process), queued_more (besides it,
 -- counted up to 10,000), queued_domains (in which any is queued), in_tsq (counted up to 10,000), tsq_domain (of the oldest there),
--- letters_open, retention_jump_s, handlers, handlers_failed and rate_limited (pawl.tally_sum).
+-- letters_open, retention_jump_s, handlers, handlers_failed and rate_limited (pawl.tally_sum), deepest_domain (in which most are queued;
+-- NULL: none), deepest, deepest_s (how many, and since when), deepest_about (that number is an estimate).
 --
 -- Plan: one step per domain and priority that has work, by index.
 with queued as (
@@ -206,9 +207,11 @@ select q.seconds as queued_s, q.name as queued_domain, q.type as queued_type, q.
        (select n.name from (select t.domain_id from pawl.tsq t order by t.id limit 1) t
         join pawl.domain_name n on n.id = t.domain_id limit 1) as tsq_domain,
        (select count(*) from pawl.failed_operations f where f.status <> 'resolved') as letters_open,
-       pawl.retention_jump_s() as retention_jump_s, t.handlers, t.handlers_failed, t.rate_limited
+       pawl.retention_jump_s() as retention_jump_s, t.handlers, t.handlers_failed, t.rate_limited,
+       d.domain as deepest_domain, d.queued as deepest, d.oldest_s as deepest_s, 'queued' = any (d.estimated) as deepest_about
 from pawl.tally_sum() t
 left join queued q on true
+left join (select * from pawl.domain_list(p_limit => 1, p_order => 'depth') l where l.queued > 0) d on true
 
 -- name: expire
 -- Release holds whose time is over. $1 limit, $2 where to start, in microseconds; null: at the first. Columns: count,

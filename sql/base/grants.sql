@@ -79,6 +79,8 @@ as $$
     ('pawl.command_count',      'reader'),
     ('pawl.backlog',            'reader'),
     ('pawl.rows_about',         'reader'),
+    ('pawl.domain_list',        'reader'),
+    ('pawl.backlog_domains',    'reader'),
     ('pawl.command_show',       'app'),
     ('pawl.tsq_decide',         'admin'),
     ('pawl.command_decide',     'admin'),

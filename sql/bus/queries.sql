@@ -15,6 +15,11 @@ select b.ready, b.delayed, b.leased, b.in_tsq, b.allocated, b.oldest, b.oldest_m
        pawl.batch_idle_s() as batch_idle_s, pawl.reply_queues_percent() as reply_queues_percent
 from pawl.backlog() b
 
+-- name: backlog_domains
+-- The same by domain: as pawl.backlog_domains.
+select b.domain, b.ready, b.delayed, b.parked, b.leased, b.in_tsq, coalesce(b.oldest_s, 0) as oldest_s
+from pawl.backlog_domains() b
+
 -- name: batch_new
 -- $1 batch id, $2 name, $3 on_complete. Columns: batch_id, is_new.
 select batch_id, is_new
@@ -195,6 +200,12 @@ order by f.priority
 -- The number of a domain; 0: nothing was ever sent there.
 -- $1 name
 select coalesce(pawl.domain_find($1::text), 0)::bigint as value
+
+-- name: domain_list
+-- $1 name or null, $2 the name before the first one, or null, $3 limit, $4 order. Columns: as pawl.domain_list.
+select d.domain, d.queued, d.delayed, d.parked, d.running, d.in_tsq, pawl.micros(d.oldest_at) as oldest_at,
+       coalesce(d.oldest_s, 0) as oldest_s, to_jsonb(d.estimated) as estimated
+from pawl.domain_list($1::text, $2::text, $3::integer, $4::text) d
 
 -- name: domain_names
 -- If nothing was ever sent to a domain: an empty text, and the names of up to 1000 others, of processes or of commands as

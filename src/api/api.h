@@ -60,6 +60,7 @@ RouteCheck   api_telegram_webhook_head; /* the secret, before the body */
 RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete;
 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
+RouteHandler api_domain_list, api_domain_show;
 RouteHandler api_policy_show, api_policy_set, api_policy_reset;
 RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend, api_progress;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
@@ -81,7 +82,7 @@ RouteHandler api_transaction_show, api_hold_show, api_verify;
 
 extern const FieldTable     api_empty_body;
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
-    api_command_domain_parameters[], api_policy_parameters[];
+    api_command_domain_parameters[], api_policy_parameters[], api_domain_parameters[];
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_signal_parameters[],
     api_process_version_parameters[];

@@ -24,8 +24,9 @@ DB_ROW(Vitals, VITALS_COLUMNS);
 /* What alerts about shared state are about. */
 #define WAITING_COLUMNS(X, T)                                                                          \
     X(T, I64, queued_s, queued_more, queued_domains, in_tsq, letters_open, retention_jump_s, handlers, \
-      handlers_failed, rate_limited)                                                                   \
-    X(T, TEXT, queued_domain, queued_type, queued_id, queued_note, tsq_domain)
+      handlers_failed, rate_limited, deepest, deepest_s)                                               \
+    X(T, TEXT, queued_domain, queued_type, queued_id, queued_note, tsq_domain, deepest_domain)         \
+    X(T, BOOL, deepest_about)
 DB_ROW(Waiting, WAITING_COLUMNS);
 
 /* What checks need and find out for each other. */

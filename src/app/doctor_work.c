@@ -75,6 +75,11 @@ ErrorCode check_queues(Doctor *doctor, Error *reterr)
         text = arena_print(doctor->arena, "%s, and %" PRId64 "%s more in %" PRId64 " domain%s", text,
                            waiting->queued_more, waiting->queued_more == QUEUED_MORE_MAX ? " or" : "",
                            waiting->queued_domains, waiting->queued_domains == 1 ? "" : "s");
+    if (waiting->deepest_domain && strcmp(waiting->deepest_domain, waiting->queued_domain) != 0)
+        text = arena_print(doctor->arena,
+                           "%s; most commands are queued in %s, %s%" PRId64 ", the oldest of them for %" PRId64 " s",
+                           text, waiting->deepest_domain, waiting->deepest_about ? "about " : "", waiting->deepest,
+                           waiting->deepest_s);
     if (waiting->queued_s * 1000 <= doctor->serve.alert_waiting)
         return doctor_ok(doctor, "%s", text);
     if (waiting->queued_note)

@@ -7,6 +7,8 @@
  */
 #include "app/monitor.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "app/alert_rules.h"
@@ -201,10 +203,17 @@ static ErrorCode task_requeue(void *context, TaskRun *run, Error *reterr)
 
 static ErrorCode task_backlog(void *context, TaskRun *run, Error *reterr)
 {
-    Daemon *daemon = context;
+    Daemon        *daemon  = context;
+    const Backlog *backlog = &daemon->backlog;
+    char           subject[ALERT_SUBJECT_SIZE];
 
     TRY(backlog_step(daemon->app->pool, run->deadline, &daemon->backlog, reterr));
-    alerts_subject(daemon->api.alerts, ALERT_WAITING, daemon->backlog.oldest_domain);
+    if (backlog->deepest_domain[0] && strcmp(backlog->deepest_domain, backlog->oldest_domain) != 0)
+        snprintf(subject, sizeof subject, "%s; most commands are queued in %s, about %" PRId64, backlog->oldest_domain,
+                 backlog->deepest_domain, backlog->deepest);
+    else
+        snprintf(subject, sizeof subject, "%s", backlog->oldest_domain);
+    alerts_subject(daemon->api.alerts, ALERT_WAITING, subject);
     return OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/metric.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* 100 us to 10 s in steps of 1, 2.5, 5: from a cached row to a statement that runs into its timeout. */
 const int64_t metric_bounds_us[METRIC_BUCKETS] = {
@@ -64,6 +65,27 @@ void metric_histogram(const Metric *metric, MetricHistogram *ret_histogram)
         ret_histogram->buckets[i] = load(&metric->buckets[i]);
         ret_histogram->count += ret_histogram->buckets[i]; /* counted here, so it always equals the buckets' sum */
     }
+}
+
+void metric_snapshot_set(MetricSnapshot *snapshot, const MetricValues *list, int count)
+{
+    assert(count >= 0 && count <= METRIC_SERIES_MAX + 1);
+    pthread_mutex_lock(&snapshot->mutex);
+    if (count > 0)
+        memcpy(snapshot->list, list, (size_t)count * sizeof *list);
+    snapshot->count = count;
+    pthread_mutex_unlock(&snapshot->mutex);
+}
+
+int metric_snapshot_get(MetricSnapshot *snapshot, MetricValues *ret_list)
+{
+    int count;
+
+    pthread_mutex_lock(&snapshot->mutex);
+    count = snapshot->count;
+    memcpy(ret_list, snapshot->list, (size_t)count * sizeof *ret_list);
+    pthread_mutex_unlock(&snapshot->mutex);
+    return count;
 }
 
 int64_t metric_sum(const MetricSum *sum)

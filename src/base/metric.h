@@ -10,6 +10,9 @@
  * struct is the model of one series; metric_series() makes the series of a value on first use. A series lives as long
  * as the process, so a pointer to it may be kept.
  *
+ * A MetricSnapshot has gauges by label that are read together and replaced as a whole, such as the sizes of the largest
+ * domains: what is not among the last values is not shown.
+ *
  * Invariants
  *   1. A counter only grows, a gauge is set or moved, nothing is reset.
  *   2. A table has at most METRIC_SERIES_MAX series; values beyond them share one more, named "other".
@@ -19,6 +22,7 @@
 #ifndef BASE_METRIC_H
 #define BASE_METRIC_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,16 +53,23 @@ typedef struct {
 #define METRIC_INIT(field, kind, name, label, help)  {.row = {METRIC_##kind, name, label, help}},
 /* clang-format on */
 
+typedef struct MetricSnapshot MetricSnapshot;
+
 typedef struct {
-    const char   *label;   /* NULL: metrics are counted themselves; else they are the model of a series */
-    const Metric *metrics; /* the module's struct, seen as an array */
-    size_t        count;
+    const char     *label;   /* NULL: metrics are counted themselves; else they are the model of a series */
+    const Metric   *metrics; /* the module's struct, seen as an array */
+    size_t          count;
+    MetricSnapshot *snapshot; /* has the values of a table of gauges by label; NULL: they are counted */
 } MetricTable;
 
 /* metrics: the struct that METRIC_FIELD made. */
-#define METRIC_TABLE(label, metrics)                                        \
-    {                                                                       \
-        label, (const Metric *)&(metrics), sizeof(metrics) / sizeof(Metric) \
+#define METRIC_TABLE(label, metrics)                                              \
+    {                                                                             \
+        label, (const Metric *)&(metrics), sizeof(metrics) / sizeof(Metric), NULL \
+    }
+#define METRIC_SNAPSHOT_TABLE(label, metrics, snapshot)                               \
+    {                                                                                 \
+        label, (const Metric *)&(metrics), sizeof(metrics) / sizeof(Metric), snapshot \
     }
 
 /* ---- counting ---- */
@@ -68,6 +79,28 @@ void metric_set(Metric *metric, int64_t value);  /* gauges */
 void metric_observe_us(Metric *metric, int64_t us);
 /* The module's struct for one value of the table's label. */
 void *metric_series(const MetricTable *table, const char *value);
+
+/* ---- gauges that are replaced as a whole ---- */
+
+#define METRIC_SNAPSHOT_ROWS 8
+typedef struct {
+    char    value[64];                     /* of the label */
+    int64_t numbers[METRIC_SNAPSHOT_ROWS]; /* in the order of the table's rows */
+} MetricValues;
+/* At most METRIC_SERIES_MAX and one more. */
+void metric_snapshot_set(MetricSnapshot *snapshot, const MetricValues *list, int count);
+/* ret_list has METRIC_SERIES_MAX + 1 slots. Returns how many there are. */
+int metric_snapshot_get(MetricSnapshot *snapshot, MetricValues *ret_list);
+
+struct MetricSnapshot {
+    pthread_mutex_t mutex; /* guards the rest */
+    int             count;
+    MetricValues    list[METRIC_SERIES_MAX + 1];
+};
+#define METRIC_SNAPSHOT_INIT                \
+    {                                       \
+        .mutex = PTHREAD_MUTEX_INITIALIZER, \
+    }
 
 /* ---- reading ---- */
 

@@ -14,7 +14,7 @@
 #include "base/metric.h"
 
 #define MODULES_MAX       32
-#define MODULE_TABLES_MAX 2
+#define MODULE_TABLES_MAX 4
 
 typedef struct {
     const char        *name;

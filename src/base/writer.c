@@ -181,11 +181,16 @@ static void field_write(Writer *writer, const AnswerField *field, const void *ro
         (field->type == ANSWER_JSON ? writer_raw : writer_text)(writer, field->name, text);
 }
 
+void writer_fields(Writer *writer, const AnswerTable *table, const void *row)
+{
+    for (size_t i = 0; i < table->count; i++)
+        field_write(writer, &table->fields[i], row);
+}
+
 void writer_row(Writer *writer, const AnswerTable *table, const void *row)
 {
     writer_object(writer, NULL);
-    for (size_t i = 0; i < table->count; i++)
-        field_write(writer, &table->fields[i], row);
+    writer_fields(writer, table, row);
     writer_end(writer);
 }
 

@@ -43,6 +43,8 @@ void writer_raw(Writer *writer, const char *name, const char *json); /* valid JS
 /* One object, by the table of its fields, all of which are in the row. A text that is NULL is left out if its field is
  * optional. */
 void writer_row(Writer *writer, const AnswerTable *table, const void *row);
+/* Its fields alone, into an object that is open. */
+void writer_fields(Writer *writer, const AnswerTable *table, const void *row);
 
 /* One row of a list as an object: how a module writes its rows. */
 typedef void RowWrite(Writer *writer, const void *row);

@@ -7,6 +7,7 @@
 #include "bus/claim.h"
 #include "bus/command.h"
 #include "bus/dead_letter.h"
+#include "bus/domain.h"
 #include "bus/lease.h"
 #include "bus/policy.h"
 #include "bus/progress.h"
@@ -63,6 +64,25 @@ static const AnswerField decision_fields[] = {
     UUID("command_id"), TEXT("status", .help = "CANCELING: the worker learns it at its next heartbeat"),
     TEXT("decision", .help = "retry, cancel or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
 TABLE(decision, "Decision");
+/* ---- domains ---- */
+
+#define DOMAIN_FIELDS \
+    TEXT("domain", AT(Domain, domain)), I64("queued", AT(Domain, queued)), \
+    I64("delayed", AT(Domain, delayed), .help = "due later; of processes also those that wait"), \
+    I64("parked", AT(Domain, parked), .help = "wait until the command before them with the same order key has ended"), \
+    I64("running", AT(Domain, running), .help = "leased to workers"), \
+    I64("in_tsq", AT(Domain, in_tsq), .help = "wait for an operator"), \
+    TIME("oldest_at", AT(Domain, oldest_at), .nullable = true, .help = "since when the oldest queued command has been queued; null: none is queued"), \
+    I64("oldest_s", AT(Domain, oldest_s), .help = "its age in seconds; 0: none is queued"), \
+    JSON("estimated", AT(Domain, estimated), .help = "an array of the names of those numbers above that are estimates, because there are thousands")
+static const AnswerField domain_line_fields[] = {DOMAIN_FIELDS};
+TABLE(domain_line, "DomainLine");
+static const AnswerField domain_fields[] = {
+    DOMAIN_FIELDS, {"processes", ANSWER_OBJECT, .table = &answer_domain_line, .nullable = true, .help = "of this domain: those are commands of process:DOMAIN; null: there never were any"}};
+TABLE(domain, "Domain");
+static const AnswerField domains_fields[] = {ROWS("items", domain_line), TEXT("next_cursor", .nullable = true, .help = "null: there is no more")};
+TABLE(domains, "Domains");
+
 static const AnswerField policy_fields[] = {
     TEXT("type", .help = "* is the domain's own"), JSON("delays_s", .help = "an array of numbers"), BOOL("is_default"),
     TEXT("order_key", .words = order_key_rules, .help = "what a command in the troubleshooting queue does with its order key")};

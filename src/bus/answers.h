@@ -10,6 +10,7 @@ extern const AnswerTable answer_sent, answer_sent_batch, answer_command, answer_
     answer_decision, answer_policies;
 extern const AnswerTable answer_batch, answer_claimed, answer_claimed_item, answer_settled, answer_extended,
     answer_progress_written;
+extern const AnswerTable answer_domain_line, answer_domain, answer_domains;
 extern const AnswerTable answer_letter, answer_letters;
 
 /* Parts of the responses about processes, which are commands. */

@@ -33,10 +33,13 @@ typedef struct {
     BacklogMark marks[BACKLOG_MARKS]; /* oldest first */
     int         count;
     Mono        pause_until;
-    char        oldest_domain[64]; /* of the command that has been queued for longest; "": none is queued */
+    char        oldest_domain[64];  /* of the command that has been queued for longest; "": none is queued */
+    char        deepest_domain[64]; /* that has most queued commands; "": none is queued */
+    int64_t     deepest;            /* how many, about */
 } Backlog;
 
-/* Query the database, unless calls are paused, and set bus_metrics.ready, the gauges after it, and oldest_domain. */
+/* Query the database, unless calls are paused, and set bus_metrics.ready, the gauges after it, bus_depths,
+ * and the domains that have the oldest and the most. */
 must_check ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *reterr);
 
 /* ---- the memory by itself, without a database ---- */

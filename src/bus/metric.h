@@ -33,11 +33,11 @@
     X(progress_ignored,         COUNTER,   "pawl_progress_lines_ignored_total",  "",                          "lines that programs wrote to the descriptor for their progress and that are none") \
     X(notifications_sent,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",        "notifications to workers that a domain has work") \
     X(notifications_received,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",    "notifications to workers that a domain has work") \
-    X(ready,                    GAUGE,     "pawl_commands",                      "state=\"ready\"",           "commands by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
-    X(delayed,                  GAUGE,     "pawl_commands",                      "state=\"delayed\"",         "commands by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
-    X(parked,                   GAUGE,     "pawl_commands",                      "state=\"parked\"",          "commands by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
-    X(leased,                   GAUGE,     "pawl_commands",                      "state=\"leased\"",          "commands by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
-    X(troubleshooting,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"", "commands by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
+    X(ready,                    GAUGE,     "pawl_commands_all",                  "state=\"ready\"",           "commands of all domains by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
+    X(delayed,                  GAUGE,     "pawl_commands_all",                  "state=\"delayed\"",         "commands of all domains by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
+    X(parked,                   GAUGE,     "pawl_commands_all",                  "state=\"parked\"",          "commands of all domains by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
+    X(leased,                   GAUGE,     "pawl_commands_all",                  "state=\"leased\"",          "commands of all domains by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
+    X(troubleshooting,          GAUGE,     "pawl_commands_all",                  "state=\"troubleshooting\"", "commands of all domains by state, counted up to 10000; above that estimates, and 10000 in troubleshooting; set in pods with the role monitor") \
     X(oldest_ready_s,           GAUGE,     "pawl_commands_oldest_ready_seconds", "",                          "age of the command that has been queued for longest; set in pods with the role monitor") \
     X(batch_idle_s,             GAUGE,     "pawl_batches_open_idle_seconds",     "",                          "how long an open batch has had no new command; set in pods with the role monitor") \
     X(reply_queues_percent,     GAUGE,     "pawl_reply_queues_percent",          "",                          "queues that pawl created because a reply_to named them, in percent of PAWL_REPLY_QUEUES_MAX; set in pods with the role monitor") \
@@ -68,6 +68,22 @@ extern BusMetrics bus_metrics;
 typedef struct {
     WORKER_METRICS(METRIC_FIELD)
 } WorkerMetrics;
+
+/* clang-format off */
+#define DEPTH_METRICS(X) \
+    X(ready,           GAUGE, "pawl_commands",                     "state=\"ready\"",           "commands of the 100 largest domains by state, the others summed as domain other; estimates where a domain has thousands; set in pods with the role monitor") \
+    X(delayed,         GAUGE, "pawl_commands",                     "state=\"delayed\"",         "commands of the 100 largest domains by state, the others summed as domain other; estimates where a domain has thousands; set in pods with the role monitor") \
+    X(parked,          GAUGE, "pawl_commands",                     "state=\"parked\"",          "commands of the 100 largest domains by state, the others summed as domain other; estimates where a domain has thousands; set in pods with the role monitor") \
+    X(leased,          GAUGE, "pawl_commands",                     "state=\"leased\"",          "commands of the 100 largest domains by state, the others summed as domain other; estimates where a domain has thousands; set in pods with the role monitor") \
+    X(troubleshooting, GAUGE, "pawl_commands",                     "state=\"troubleshooting\"", "commands of the 100 largest domains by state, the others summed as domain other; estimates where a domain has thousands; set in pods with the role monitor") \
+    X(oldest_s,        GAUGE, "pawl_commands_oldest_seconds",       "",                          "age of the command that has been queued for longest, of the same domains; other: of all others; set in pods with the role monitor")
+/* clang-format on */
+
+typedef struct {
+    DEPTH_METRICS(METRIC_FIELD)
+} DepthMetrics;
+/* By domain, as a monitor has read them last. */
+extern MetricSnapshot bus_depths;
 
 /* Label "domain": metric_series(&worker_metric_table, "shop") gives the WorkerMetrics of a domain. */
 extern const MetricTable worker_metric_table;

@@ -10,6 +10,10 @@ BusMetrics bus_metrics = {BUS_METRICS(METRIC_INIT)};
 static const WorkerMetrics worker_metrics      = {WORKER_METRICS(METRIC_INIT)};
 const MetricTable          worker_metric_table = METRIC_TABLE("domain", worker_metrics);
 
+static const DepthMetrics depth_metrics      = {DEPTH_METRICS(METRIC_INIT)};
+MetricSnapshot            bus_depths         = METRIC_SNAPSHOT_INIT;
+static const MetricTable  depth_metric_table = METRIC_SNAPSHOT_TABLE("domain", depth_metrics, &bus_depths);
+
 static const MetricTable metric_table = METRIC_TABLE(NULL, bus_metrics);
 /* A refusal for business reasons is a good end of a handler. */
 static const MetricSum sums[] = {
@@ -44,7 +48,9 @@ static const SqlState states[] = {
 /* clang-format on */
 
 static const Module bus_module = {
-    .name = "bus", .metrics = {&metric_table, &worker_metric_table},
-         .sums = sums, .states = states
+    .name    = "bus",
+    .metrics = {&metric_table, &depth_metric_table, &worker_metric_table},
+    .sums    = sums,
+    .states  = states
 };
 MODULE_JOIN(bus_module)

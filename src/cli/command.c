@@ -167,6 +167,11 @@ static const CommandFlag policy_set_flags[] = {
     {"--order-key", "RULE", "what a command in the troubleshooting queue does with its order key: hold or release"},
     {NULL,          NULL,   NULL                                                                                  },
 };
+static const CommandFlag domain_list_flags[] = {
+    {"--order", "ORDER", "name, or depth: those with most queued commands first; default: name"},
+    {"--limit", "N",     "at most this many; default: 100"                                     },
+    {NULL,      NULL,    NULL                                                                  },
+};
 static const CommandFlag cancel_flags[] = {
     {"--domain",   "D",    "its domain, if several domains have this id"               },
     {"--operator", "NAME", "name of the operator; default: the operating system's user"},
@@ -313,6 +318,8 @@ const CliCommand cli_commands[] = {
     {"batch",   "create", "",          0, 0, command_batch_create,   batch_flags, "open a batch and print its id; add commands with send --batch"},
     {"batch",   "seal",   "ID",        1, 1, command_batch_seal,     NULL,       "seal a batch: no more commands can be added"},
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show the progress of a batch"},
+    {"domain",  "list",   "",          0, 0, command_domain_list,    domain_list_flags, "list domains: how many commands each has where, and how long the oldest has been queued"},
+    {"domain",  "show",   "DOMAIN",    1, 1, command_domain_show,    NULL,       "show one domain, and its processes"},
     {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain"},
     {"policy",  "set",    "DOMAIN [DELAYS]", 1, 2, command_policy_set, policy_set_flags, "set the delays before retries: 10s,1m,5m; the last one applies to all further attempts"},
     {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default delays"},

@@ -22,7 +22,7 @@
 #include "base/text.h"
 
 #define ALERTS_MAX         32
-#define ALERT_SUBJECT_SIZE 64
+#define ALERT_SUBJECT_SIZE 192
 
 /* Exactly one of source, value and rate. */
 typedef struct {

@@ -80,19 +80,51 @@ static void write_metric(Text *text, const MetricTable *table, size_t row, const
     text_print(text, "%" PRId64 "\n", metric_value(metric));
 }
 
+static void write_head(Text *text, const MetricRow *row, const char **last)
+{
+    if (strcmp(row->name, *last) != 0)
+        text_print(text, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, kinds[row->kind]);
+    *last = row->name;
+}
+
+static void write_snapshot(Text *text, const MetricTable *table)
+{
+    MetricValues list[METRIC_SERIES_MAX + 1];
+    int          count = metric_snapshot_get(table->snapshot, list);
+    const char  *last  = "";
+
+    for (size_t i = 0; i < table->count && count > 0; i++) {
+        const MetricRow *row = &table->metrics[i].row;
+
+        write_head(text, row, &last);
+        for (int j = 0; j < count; j++) {
+            scoped_text Text labels = {0};
+
+            text_init(&labels, NULL, TEXT_MAX_LINE);
+            label_print(&labels, table->label, list[j].value);
+            if (row->label[0])
+                text_print(&labels, "%s,", row->label);
+            write_name(text, row->name, "", text_string(&labels), "");
+            text_print(text, "%" PRId64 "\n", list[j].numbers[i]);
+        }
+    }
+}
+
 /* All values of one name stand together, so rows come before series. */
 static void write_table(Text *text, const MetricTable *table)
 {
     const char *last = "";
 
+    if (table->snapshot) {
+        write_snapshot(text, table);
+        return;
+    }
     if (table->label && !metric_series_next(table, NULL))
         return;
     for (size_t i = 0; i < table->count; i++) {
         const MetricRow *row = &table->metrics[i].row;
 
-        if (strcmp(row->name, last) != 0)
-            text_print(text, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, kinds[row->kind]);
-        last = row->name;
+        write_head(text, row, &last);
         if (!table->label)
             write_metric(text, table, i, NULL);
         else

@@ -50,9 +50,9 @@ def a_command_in_troubleshooting_raises_an_alert_until_an_operator_decides():
         given_up = send(pawl, "shop", "charge")
         send(pawl, "shop", "remind", None, "--delay", "1h")
         assert work(pawl, "shop", "--exec", "exit 70", "--type", "charge")["failed"] == 1
-        wait_until(lambda: metric(pawl, "pawl_commands", 'state="troubleshooting"') == 1, what="counted")
-        wait_until(lambda: metric(pawl, "pawl_commands", 'state="delayed"') == 1, what="the statistics are written")
-        assert metric(pawl, "pawl_commands", 'state="ready"') == 0
+        wait_until(lambda: metric(pawl, "pawl_commands_all", 'state="troubleshooting"') == 1, what="counted")
+        wait_until(lambda: metric(pawl, "pawl_commands_all", 'state="delayed"') == 1, what="the statistics are written")
+        assert metric(pawl, "pawl_commands_all", 'state="ready"') == 0
         wait_until(lambda: alert(pawl, "troubleshooting")["state"] == "firing", what="the alert")
         assert "pawl tsq list" in alert(pawl, "troubleshooting")["summary"]
         assert pawl.run("tsq", "cancel", given_up, "--reason", "test").code == 0
@@ -65,7 +65,7 @@ def a_command_queued_for_too_long_raises_an_alert():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         send(pawl, "shop", "charge")
-        wait_until(lambda: metric(pawl, "pawl_commands", 'state="ready"') == 1, what="counted")
+        wait_until(lambda: metric(pawl, "pawl_commands_all", 'state="ready"') == 1, what="counted")
         assert metric(pawl, "pawl_commands_oldest_ready_seconds") < 300 and alert(pawl, "commands-waiting")["state"] == "ok"
         db.rows("update pawl.command set created_at = created_at - interval '301 seconds'")
         wait_until(lambda: alert(pawl, "commands-waiting")["state"] == "firing", what="the alert")

@@ -166,7 +166,7 @@ def doctor_and_metrics_know_parked_commands():
         assert db.value("select count(*) from pawl.parked") == "2"
         assert "no row is stuck" in pawl.run("doctor").stdout
         pawl.serve()
-        assert 'pawl_commands{state="parked"}' in pawl.http("GET", "/metrics").body.decode()
+        assert 'pawl_commands_all{state="parked"}' in pawl.http("GET", "/metrics").body.decode()
         # A key that no command has is what the check is for.
         db.rows("delete from pawl.order_turn")
         assert "order keys" in pawl.run("doctor").stdout

@@ -74,6 +74,8 @@ pawl.command_list        reader
 pawl.command_page        reader
 pawl.command_count       reader
 pawl.backlog             reader
+pawl.backlog_domains     reader
+pawl.domain_list         reader
 pawl.rows_about          reader
 pawl.command_show        app
 pawl.tsq_decide          admin

@@ -1,0 +1,138 @@
+/*
+ * command_domain.c - pawl domain: list, show.
+ */
+#include "bus/domain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/print.h"
+
+/* A domain as a line of a table: "~158000" is an estimate. */
+typedef struct {
+    const char *domain, *queued, *delayed, *parked, *running, *in_tsq, *oldest;
+} DomainLine;
+
+static const char *number_text(Arena *arena, const Domain *domain, const char *name, int64_t number)
+{
+    bool is_estimate = strstr(domain->estimated, arena_print(arena, "\"%s\"", name)) != NULL;
+
+    return arena_print(arena, "%s%" PRId64, is_estimate ? "~" : "", number);
+}
+
+/* "3h20m", "45s". */
+static const char *age_text(Arena *arena, const Domain *domain)
+{
+    int64_t s = domain->oldest_s;
+
+    if (!domain->oldest_at)
+        return "-";
+    if (s < 60)
+        return arena_print(arena, "%" PRId64 "s", s);
+    if (s < 3600)
+        return arena_print(arena, "%" PRId64 "m%02" PRId64 "s", s / 60, s % 60);
+    if (s < 86400)
+        return arena_print(arena, "%" PRId64 "h%02" PRId64 "m", s / 3600, s % 3600 / 60);
+    return arena_print(arena, "%" PRId64 "d%02" PRId64 "h", s / 86400, s % 86400 / 3600);
+}
+
+static DomainLine line_of(Arena *arena, const Domain *domain)
+{
+    return (DomainLine){domain->domain,
+                        number_text(arena, domain, "queued", domain->queued),
+                        number_text(arena, domain, "delayed", domain->delayed),
+                        number_text(arena, domain, "parked", domain->parked),
+                        number_text(arena, domain, "running", domain->running),
+                        number_text(arena, domain, "in_tsq", domain->in_tsq),
+                        age_text(arena, domain)};
+}
+
+static const ListColumn line_columns[] = {
+    {"domain",   NULL, CELL_TEXT, offsetof(DomainLine, domain) },
+    {">queued",  NULL, CELL_TEXT, offsetof(DomainLine, queued) },
+    {">oldest",  NULL, CELL_TEXT, offsetof(DomainLine, oldest) },
+    {">running", NULL, CELL_TEXT, offsetof(DomainLine, running)},
+    {">delayed", NULL, CELL_TEXT, offsetof(DomainLine, delayed)},
+    {">parked",  NULL, CELL_TEXT, offsetof(DomainLine, parked) },
+    {">in tsq",  NULL, CELL_TEXT, offsetof(DomainLine, in_tsq) },
+};
+static const ListShape line_shape = {line_columns, COUNT(line_columns), sizeof(DomainLine), "no domains", NULL};
+static const ListShape json_shape = {line_columns, COUNT(line_columns), sizeof(Domain), "no domains", domain_write};
+
+static void rows_add(Call *call, List *list, const Domain *rows, int count)
+{
+    DomainLine *lines;
+
+    if (call->json) {
+        list_rows(list, rows, count);
+        return;
+    }
+    lines = arena_array(call->arena, DomainLine, count);
+    for (int i = 0; i < count; i++)
+        lines[i] = line_of(call->arena, &rows[i]);
+    list_rows(list, lines, count);
+}
+
+ErrorCode command_domain_list(Call *call, Error *reterr)
+{
+    DomainFilter filter  = {.order = call_flag(call, "--order")};
+    bool         by_name = !filter.order || strcmp(filter.order, domain_orders[0]) == 0;
+    List         list;
+    Domain      *rows;
+    int          left, count;
+
+    TRY(call_limit(call, by_name ? 10000 : DOMAIN_LIST_MAX, &left, reterr));
+    if (!by_name && strcmp(filter.order, domain_orders[1]) != 0)
+        return fail(reterr, ERR_USAGE, "--order must be \"name\" or \"depth\", got \"%.40s\"", filter.order);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    list_begin(&list, call->json ? &json_shape : &line_shape, call->arena, call->json);
+    do {
+        filter.limit = left < DOMAIN_LIST_MAX ? left : DOMAIN_LIST_MAX;
+        TRY(domain_list(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &rows, &count, reterr));
+        rows_add(call, &list, rows, count);
+        left -= count;
+        if (count > 0)
+            filter.after = rows[count - 1].domain;
+    } while (by_name && left > 0 && count == filter.limit);
+    list_end(&list);
+    return OK;
+}
+
+static void domain_print(Call *call, const Domain *domain)
+{
+    DomainLine  line   = line_of(call->arena, domain);
+    const char *oldest = domain->oldest_at
+                             ? arena_print(call->arena, ", the oldest for %s, since %s", line.oldest,
+                                           moment_short(call->arena, moment_text(call->arena, domain->oldest_at)))
+                             : "";
+
+    print_line("domain", line.domain);
+    print_line("queued", arena_print(call->arena, "%s%s", line.queued, oldest));
+    print_line("running", line.running);
+    print_line("delayed", line.delayed);
+    print_line("parked", line.parked);
+    print_line("in tsq", line.in_tsq);
+}
+
+ErrorCode command_domain_show(Call *call, Error *reterr)
+{
+    Domain  domain, processes;
+    Writer *writer;
+
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(domain_show(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &domain, &processes,
+                    reterr));
+    if (call->json) {
+        writer = print_writer(call->arena);
+        domain_show_write(writer, &domain, &processes);
+        print_json(writer);
+        return OK;
+    }
+    domain_print(call, &domain);
+    if (processes.domain[0]) {
+        printf("\n");
+        domain_print(call, &processes);
+    }
+    return OK;
+}
