@@ -18,7 +18,7 @@ PLACES = ("queued", "delayed", "parked", "running", "in_tsq")
 FILL = f"""
 insert into pawl.domain_name (id, name) select n, 'd' || n from generate_series(1, {DOMAINS}) n;
 insert into pawl.command (id, domain_id, command_id, type, payload, priority, max_attempts, created_at)
-  select n, 2, gen_random_uuid(), 'old', '{{}}', 4, 3, pawl.now() - interval '1 hour' from generate_series(1, 100) n;
+  select n, 2, gen_random_uuid(), 'old', '{{}}', 4, 3, pawl.now() - interval '1 hour' from generate_series(3, 3) n;
 insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
   select case when n % 3 > 0 then 1 else 1 + (n / 3) % {DOMAINS} end, 4, n, n, 0, 3, false from generate_series(1, {COMMANDS}) n;
 insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
@@ -114,8 +114,8 @@ def with_many_commands_each_answer_is_bounded_and_estimates_are_marked():
         assert metric(pawl, "pawl_commands", 'domain="d1",state="ready"') > deep * 0.9
         assert metric(pawl, "pawl_commands", 'domain="d3",state="leased"') == 50
         assert metric(pawl, "pawl_commands_oldest_seconds", 'domain="d2"') >= 3600
-        doctor = next(row for row in pawl.run("doctor", "--json").json if row["check"] == "queues")
-        assert "most commands are queued in d1, about " in doctor["text"] and "/ old)" in doctor["text"], doctor
+        doctor = pawl.run("doctor").stdout.replace("\n", " ")
+        assert "most commands are queued in d1, about " in doctor and "/ old)" in doctor, doctor
         if FULL:
             for path in ("/v1/domains", "/v1/domains?order=depth", "/v1/domains/d1", "/v1/domains/d77"):
                 times = []

@@ -200,6 +200,8 @@ def tour_commands(tour, pawl):
         tour.ask("GET", "/v1/commands/{id}", id=one)
         tour.ask("POST", "/v1/tsq/{id}/" + verb, {"operator": "ann", **body}, id=one)
     tour.ask("POST", "/v1/commands/{id}/cancel", {}, id=failed[0])
+    tour.ask("GET", "/v1/domains", query="?order=depth&limit=2")
+    tour.ask("GET", "/v1/domains/{domain}", domain="shop")
     tour.ask("GET", "/v1/domains/{domain}/retry-policy", domain="shop")
     tour.ask("PUT", "/v1/domains/{domain}/retry-policy", {"delays_s": [1, 2.5], "type": "charge"}, domain="shop")
     tour.ask("DELETE", "/v1/domains/{domain}/retry-policy", query="?type=charge", domain="shop")
