@@ -10,6 +10,22 @@ as $$
   select pawl.process_attached_sent(p_domain, p_reply_to, p_made)
 $$;
 
+-- What the module of a domain reads for its worker with a command that is leased by this token; null: nothing.
+create or replace function pawl.attached_loaded (p_domain text, p_id bigint, p_token bigint)
+  returns jsonb
+  language sql
+as $$
+  select pawl.process_attached_loaded(p_domain, p_id, p_token)
+$$;
+
+-- What the ends of these commands have resumed and started on handlers of the caller (pawl.resume_started).
+create or replace function pawl.attached_resumed (p_ids bigint[], p_offers jsonb)
+  returns jsonb
+  language sql
+as $$
+  select pawl.process_attached_resumed(p_ids, p_offers)
+$$;
+
 -- Why a command of this id is not sent: another one has it. p_refusal: which field differs.
 create or replace function pawl.attached_refusal (p_domain text, p_command_id uuid, p_refusal text)
   returns text

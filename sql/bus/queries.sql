@@ -328,7 +328,7 @@ select pawl.retry_policy_set($1::text, $2::text, $3::bigint[], $4::text)
 -- reserves the domain, may be null; $16 true: the id is that of a key, may be null; $17 tokens of items that may start, or
 -- null: none may; for $18 worker, $19 lease in ms, $20 types that it handles, or null, $21 positions behind which its
 -- claims begin
-select s.ord, s.is_new, s.status, s.refusal, s.number, s.payload
+select s.ord, s.is_new, s.status, s.refusal, s.number, s.payload, s.loaded
 from pawl.send_items($12::boolean, $1::text, $2::text[], $3::jsonb[], $4::uuid[], $5::bigint[],
                      $6::integer[], $7::integer[], $8::text[], $9::text[], $10::uuid,
                      $11::text, $13::text[], $14::boolean, $15::text[], $16::text[]::boolean[], $17::text[]::bigint[], $18::text,
@@ -338,10 +338,10 @@ from pawl.send_items($12::boolean, $1::text, $2::text[], $3::jsonb[], $4::uuid[]
 -- How leased commands ended; a row for each, in order. wake: domains in which commands were queued by it, joined by
 -- commas. $1 ids, $2 tokens, $3 outcomes; $4 results, $5 errors, $6 delays in ms as texts, $7 domains, $8 command ids:
 -- null when no command has one; $9 true: do not wait for leases that another transaction has locked, their status is
--- BUSY
-select s.ord, s.settled, s.again, s.status, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
+-- BUSY; $10 free handlers, or null. started: see pawl.resume_started
+select s.ord, s.settled, s.again, s.status, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake, s.started
 from pawl.settle_items($9::boolean, $1::bigint[], $2::bigint[], $3::text[], $4::jsonb[], $5::text[],
-                       $6::text[]::bigint[], $7::text[], $8::uuid[]) s
+                       $6::text[]::bigint[], $7::text[], $8::uuid[], $10::jsonb) s
 
 -- name: wake
 -- One note for each domain that has work, in a transaction of its own. It writes nothing, and a lost notification is

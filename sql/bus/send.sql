@@ -184,14 +184,14 @@ $$;
 -- says so. p_attached: texts for the module that reserves the domain, which checks, stores and compares them (app/attached.sql); null: none.
 -- p_keyed: the id is that of a key, which counts in all domains (send_key.sql).
 -- p_tokens and the arguments behind it: a worker of the caller offers free handlers (send_start.sql). number: of a command that has the lease with its
--- token, by this call or by an earlier try of it; payload: of that command.
+-- token, by this call or by an earlier try of it; payload: of that command; loaded: what its module reads for its worker.
 create or replace function pawl.send_items (
   p_nowait boolean, p_domain text, p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[],
   p_priorities integer[], p_max_attempts integer[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text,
   p_order_keys text[] default null, p_fresh boolean default false, p_attached text[] default null, p_keyed boolean[] default null,
   p_tokens bigint[] default null, p_worker text default null, p_lease_ms integer default null, p_worker_types text[] default null,
   p_after bigint[] default null)
-  returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text, number bigint, payload jsonb)
+  returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text, number bigint, payload jsonb, loaded jsonb)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = ordered_cached
 as $$
@@ -262,12 +262,13 @@ begin
   end if;
 
   if cardinality(v_made) = v_count and v_is_fresh and p_tokens is null then
-    return query select 0, null::uuid, true, 'PENDING', null::text, null::bigint, null::jsonb;
+    return query select 0, null::uuid, true, 'PENDING', null::text, null::bigint, null::jsonb, null::jsonb;
   elsif cardinality(v_made) = v_count and p_tokens is null then
-    return query select n::integer, v_ids[n], true, 'PENDING', null::text, null::bigint, null::jsonb from generate_series(1, v_count) n order by n;
+    return query select n::integer, v_ids[n], true, 'PENDING', null::text, null::bigint, null::jsonb, null::jsonb from generate_series(1, v_count) n order by n;
   elsif cardinality(v_made) = v_count then
     return query
-      select u.n::integer, u.id, true, 'PENDING', null::text, t.number, t.payload
+      select u.n::integer, u.id, true, 'PENDING', null::text, t.number, t.payload,
+             case when t.number is not null then pawl.attached_loaded(p_domain, t.number, u.token) end
       from unnest(v_ids, p_tokens) with ordinality u (id, token, n)
       left join lateral pawl.send_started(v_domain, u.id, u.token) t on true
       order by u.n;
@@ -277,7 +278,7 @@ begin
       select r.ord, r.command_id, r.is_new, case when e.domain is null then r.status else 'UNKNOWN' end,
              case when e.domain is not null then pawl.sent_otherwise('domain', regexp_replace(p_domain, '^process:', ''), regexp_replace(e.domain, '^process:', ''))
                   when r.refusal is null then pawl.attached_difference(p_domain, v_domain, r.command_id, r.attached) else r.refusal end,
-             t.number, t.payload
+             t.number, t.payload, case when t.number is not null then pawl.attached_loaded(p_domain, t.number, r.token) end
       from rows from (
         pawl.send_repeated(v_domain, v_batch, v_is_held, v_ids, p_types, p_payloads, p_priorities, p_max_attempts,
                            p_reply_to, p_correlation_ids, p_order_keys, v_made),

@@ -260,10 +260,11 @@ $$;
 -- p_nowait: a lease that another transaction has locked (an application's pawl.cancel that is not committed yet) is not waited for, but for 10 ms
 -- when it is locked at this very moment.
 -- Nothing is done about it, and its status is BUSY: settle it again. For callers that share a transaction with others.
+-- p_offers: free handlers of the caller for what this call resumes (resume_start.sql); started: of the first row, what has a lease with their tokens.
 create or replace function pawl.settle_items (
   p_nowait boolean, p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[], p_errors text[], p_delays_ms bigint[],
-  p_domains text[], p_command_ids uuid[])
-  returns table (ord integer, settled boolean, again boolean, status text)
+  p_domains text[], p_command_ids uuid[], p_offers jsonb default null)
+  returns table (ord integer, settled boolean, again boolean, status text, started jsonb)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
@@ -276,6 +277,7 @@ declare
   v_ords integer[];  -- of the items that this call settles
   v_statuses text[];
   v_canceled bigint[];
+  v_started jsonb;
 begin
   perform pawl.lease_check(p_ids, p_tokens);
   perform pawl.settle_check(v_count, p_outcomes, p_results, p_errors, p_delays_ms, p_domains, p_command_ids);
@@ -306,17 +308,23 @@ begin
     from pawl.settle_again(p_ids, p_tokens, p_outcomes, p_errors, p_delays_ms, v_now) a;
   end if;
   if v_extras is not null or v_canceled is not null then
+    perform pawl.offers_set(p_offers) where p_offers is not null;
     perform pawl.after_end(v_extras || v_canceled);
+  end if;
+  if p_offers is not null and (v_extras is not null or not v_is_done) then
+    v_started := pawl.attached_resumed(p_ids, p_offers);
   end if;
 
   if v_is_done then
     return query
-      select u.ord, true, false, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end
+      select u.ord, true, false, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, case when u.ord = 1 then v_started end
       from (select generate_series(1, v_count) as ord, unnest(p_outcomes) as outcome) u;
   else
     perform pawl.settle_orphans(p_ids, p_outcomes, p_domains, p_command_ids, v_now);
     perform pawl.replay_barrier();
-    return query select v.* from pawl.settle_verdicts(p_nowait, p_ids, p_tokens, p_outcomes, v_ords, v_statuses) v;
+    return query
+      select v.ord, v.settled, v.again, v.status, case when v.ord = 1 then v_started end
+      from pawl.settle_verdicts(p_nowait, p_ids, p_tokens, p_outcomes, v_ords, v_statuses) v;
   end if;
 end
 $$;

@@ -26,6 +26,27 @@ as $$
   select case when p_domain like 'process:%' or p_reply_to is not null then pawl.process_attached_write(p_domain, p_reply_to, p_made) end
 $$;
 
+-- What an activation of a process continues from, as pawl.process_load reads it. Written to be inlined; null also for what is large.
+create or replace function pawl.process_attached_loaded (p_domain text, p_id bigint, p_token bigint)
+  returns jsonb
+  language sql
+as $$
+  select case when p_domain like 'process:%' then pawl.process_loaded(p_id, p_token) end
+$$;
+
+-- The processes that the ends of these commands and children have resumed and started.
+create or replace function pawl.process_attached_resumed (p_ids bigint[], p_offers jsonb)
+  returns jsonb
+  language plpgsql
+as $$
+declare
+  v_ids bigint[] := array(
+    select pawl.process_target_id(c.reply_to) from pawl.command c where c.id = any (p_ids) and c.reply_to like 'response:%');
+begin
+  return case when cardinality(v_ids) > 0 then pawl.resume_started(v_ids, p_offers) end;
+end
+$$;
+
 -- Why a repeated start is refused: by its deadline, also by one that only the first start gave. Null: it is not, or the domain has no processes.
 create or replace function pawl.process_attached_difference (p_domain text, p_domain_id integer, p_command_id uuid, p_deadline text)
   returns text

@@ -132,6 +132,25 @@ begin
 end
 $$;
 
+-- The same of one process, as an object with the columns of the statement process_load; null: its lease has another token, or it is large.
+create or replace function pawl.process_loaded (p_id bigint, p_token bigint)
+  returns jsonb
+  language plpgsql
+as $$
+declare
+  c_bytes_max constant bigint := 4096;
+begin
+  return (
+    select jsonb_build_object(
+             'id', l.id, 'now_us', pawl.micros(pawl.now()), 'definition_id', coalesce(l.definition_id, 0), 'phase', l.phase, 'state', l.state,
+             'version', l.version, 'deadline_us', pawl.micros(l.deadline), 'retried_us', pawl.micros(l.retried_at), 'secret', l.secret,
+             'response_total', l.responses -> 'total', 'steps', l.steps, 'responses', l.responses -> 'items', 'open', l.responses -> 'open',
+             'sent', l.responses -> 'sent', 'deadline_action', l.deadline_action, 'reason', l.reason, 'life', l.life, 'input', l.input)
+    from pawl.process_load(array[p_id], array[p_token], c_bytes_max) l
+    where not l.is_last);
+end
+$$;
+
 -- Of processes, in the order of the ids, which may be repeated: how many records each has, counted up to p_max, whether it has this record, whether it is
 -- being compensated, and the value that ids of what it sends are derived from; that one only for those that hold its lease.
 create or replace function pawl.process_counted (p_ids bigint[], p_tokens bigint[], p_records jsonb[], p_max integer)

@@ -126,10 +126,10 @@ from pawl.process_counted($1::bigint[], $2::bigint[], $3::jsonb[], $4::integer) 
 select w.ord, w.verdict, w.version,
        case when w.ord = min(w.ord) filter (where w.state is not null) over (partition by u.id)
             then w.state end as state,
-       w.is_canceled, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
+       w.is_canceled, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake, w.started
 from pawl.process_write($1::bigint[], $2::bigint[], $3::jsonb[], $4::jsonb[], $5::text[], $6::jsonb[], $7::bigint[],
                         $8::text[], $9::text[], $10::text[], $11::jsonb[], $12::jsonb[], $13::bigint[], $14::text[],
-                        $15::jsonb[], $16::text[]) w
+                        $15::jsonb[], $16::text[], $17::jsonb) w
 join unnest($1::bigint[]) with ordinality u (id, ord) on u.ord = w.ord
 order by w.ord
 
@@ -150,10 +150,11 @@ select pawl.process_show($1, $2)::text
 
 -- name: signal
 -- One response. expected: names, separated by spaces. wake: the domain in which it has queued its process. domain: of
--- the bus. $1 process id, $2 name, $3 payload, $4 key, $5 domain or null, $6 actor, $7 step that it answers or null
+-- the bus. $1 process id, $2 name, $3 payload, $4 key, $5 domain or null, $6 actor, $7 step that it answers or null,
+-- $8 free handlers, or null. started: see pawl.resume_started
 select s.verdict, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake, s.first,
-       array_to_string(s.expected, ' ') as expected, s.domain
-from pawl.signal_one($1::uuid, $2::text, $3::jsonb, $4::text, $5::text, $6::text, $7::text) s
+       array_to_string(s.expected, ' ') as expected, s.domain, s.started
+from pawl.signal_one($1::uuid, $2::text, $3::jsonb, $4::text, $5::text, $6::text, $7::text, $8::jsonb) s
 
 -- name: type_note
 -- Why nothing runs processes of a type: see pawl.process_type_note. $1 domain, $2 type
@@ -176,8 +177,10 @@ order by t.domain, t.number
 -- What activations write; a row for each, in order. wake: domains in which commands were queued by it, joined by
 -- commas. $1 numbers, $2 tokens; the rest null when no item has one: $3 records, $4 results, $5 errors, $6 patches,
 -- $7 versions, $8 phases, $9 steps that failed, $10 waits, $11 records of the steps that wait, $12 responses waited for,
--- $13 due times, $14 outcomes, $15 results and $16 errors of the end
-select w.ord, w.verdict, w.version, w.state, w.is_canceled, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
+-- $13 due times, $14 outcomes, $15 results and $16 errors of the end; $17 free handlers, or null. started: see
+-- pawl.resume_started
+select w.ord, w.verdict, w.version, w.state, w.is_canceled, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake,
+       w.started
 from pawl.process_write($1::bigint[], $2::bigint[], $3::jsonb[], $4::jsonb[], $5::text[], $6::jsonb[], $7::bigint[],
                         $8::text[], $9::text[], $10::text[], $11::jsonb[], $12::jsonb[], $13::bigint[], $14::text[],
-                        $15::jsonb[], $16::text[]) w
+                        $15::jsonb[], $16::text[], $17::jsonb) w

@@ -86,16 +86,20 @@ begin
 end
 $$;
 
--- Queue processes that wait; those that do not wait any more are left alone. Returns those that were queued.
+-- Queue processes that wait, or start them on handlers that the caller offers; those that do not wait any more are left alone. Returns those that are resumed.
 create or replace function pawl.process_resume (p_ids bigint[])
   returns bigint[]
   language plpgsql
 as $$
 declare
   v_ids bigint[] := array(select d.id from pawl.delayed d where d.id = any (p_ids) order by d.id for update);
+  v_queued bigint[] := v_ids; -- the others are started
 begin
-  if cardinality(v_ids) > 0 then
-    perform pawl.requeue_delayed(v_ids);
+  if cardinality(v_ids) > 0 and nullif(current_setting('pawl.offers', true), '') is not null then
+    v_queued := array(select i from unnest(v_ids) i where i <> all (pawl.resume_start(v_ids)));
+  end if;
+  if cardinality(v_queued) > 0 then
+    perform pawl.requeue_delayed(v_queued);
   end if;
   return v_ids;
 end

@@ -7,10 +7,11 @@
 -- One response, from an application. A process that is unknown raises. first: the verdict of the first sender of this
 -- response. step: the wait that it answers, as it is shown ("approval", "approval[2]"): no other wait takes it; null: any of its name.
 -- expected: of a response that was STORED_UNEXPECTED then, the names that the waits of the definition take.
--- domain: of the bus.
+-- domain: of the bus. p_offers: free handlers of the caller for the process, if it is resumed (bus/resume_start.sql); started: the process, if it has a lease with
+-- one of their tokens.
 create or replace function pawl.signal_one (
-  p_process_id uuid, p_name text, p_payload jsonb, p_key text, p_domain text, p_actor text, p_step text default null,
-  out verdict text, out first text, out expected text[], out domain text)
+  p_process_id uuid, p_name text, p_payload jsonb, p_key text, p_domain text, p_actor text, p_step text default null, p_offers jsonb default null,
+  out verdict text, out first text, out expected text[], out domain text, out started jsonb)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 #variable_conflict use_column
@@ -21,6 +22,7 @@ begin
   if v_id is null then
     raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
   end if;
+  perform pawl.offers_set(p_offers) where p_offers is not null;
   select r.verdict, r.first, pawl.definition_responses(r.unexpected_in, (select s.step from pawl.steps_read(array[v_id], array[p_step]) s)),
          (select n.name from pawl.process p join pawl.domain_name n on n.id = p.domain_id where p.id = v_id limit 1) -- a domain may have several rows
   into strict verdict, first, expected, domain
@@ -32,6 +34,9 @@ begin
   if verdict = 'TOO_LARGE' then
     raise exception 'the state of process % would exceed 1048576 bytes, or its responses 8388608 bytes or 10000', p_process_id
       using errcode = 'QP004';
+  end if;
+  if p_offers is not null then
+    started := pawl.resume_started(array[v_id], p_offers);
   end if;
 end
 $$;

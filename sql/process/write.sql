@@ -499,11 +499,13 @@ $$;
 -- p_failed: with a phase or an end, the step that failed, as it is shown. p_end_errors: with a phase, why it is compensated.
 -- p_waits: the status to show; then p_at is the record of the step in which it waits, p_for names the responses that resume it (see pawl.waits_read) and p_due_us when it
 -- continues in any case. p_ends: an outcome of pawl.settle_items, or "continue", whose p_end_results is the first state of the next life, computed from that of
--- p_versions. The functions above run with the planner settings of this one, and only here.
+-- p_versions. p_offers: free handlers of the caller for what the ends resume (bus/resume_start.sql); started: of the first row, what has a lease with their
+-- tokens. The functions above run with the planner settings of this one, and only here.
 create or replace function pawl.process_write (
   p_ids bigint[], p_tokens bigint[], p_records jsonb[], p_results jsonb[], p_errors text[], p_patches jsonb[], p_versions bigint[], p_phases text[],
-  p_failed text[], p_waits text[], p_at jsonb[], p_for jsonb[], p_due_us bigint[], p_ends text[], p_end_results jsonb[], p_end_errors text[])
-  returns table (ord integer, verdict text, version bigint, state jsonb, is_canceled boolean)
+  p_failed text[], p_waits text[], p_at jsonb[], p_for jsonb[], p_due_us bigint[], p_ends text[], p_end_results jsonb[], p_end_errors text[],
+  p_offers jsonb default null)
+  returns table (ord integer, verdict text, version bigint, state jsonb, is_canceled boolean, started jsonb)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
@@ -560,12 +562,14 @@ begin
     v_verdicts := pawl.write_continues(p_ids, p_ends, p_end_results, p_versions, v_verdicts);
   end if;
   if p_ends is not null then
+    perform pawl.offers_set(p_offers) where p_offers is not null;
     v_verdicts := pawl.write_ends(p_ids, p_tokens, p_ends, p_failed, p_end_results, p_end_errors, v_verdicts);
   end if;
   return query
     select u.ord::integer, case when u.verdict = 'WRITTEN' and u.ord = any (v_known) then 'KNOWN' else u.verdict end, p.version,
            case when u.verdict <> 'BUSY' then p.state end,
-           exists (select from pawl.process_cancellations(u.id))
+           exists (select from pawl.process_cancellations(u.id)),
+           case when p_offers is not null and u.ord = 1 then pawl.attached_resumed(p_ids, p_offers) end
     from unnest(p_ids, p_patches, v_verdicts) with ordinality u (id, patch, verdict, ord)
     left join lateral (
       select p.version, p.state from pawl.process p

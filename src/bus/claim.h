@@ -65,6 +65,8 @@
 typedef struct {
     CLAIMED_COLUMNS(DB_FIELDS, ClaimedCommand)
     void *row; /* of the ClaimSource; NULL: it was claimed without one */
+    const char
+        *loaded; /* of one that was started without a claim (offer.h): what its handler reads, as JSON; NULL: nothing */
 } ClaimedCommand;
 
 /* A statement that claims as sql_bus_claim does, and reads in the same round trip what the commands are run with: it has one more parameter and more

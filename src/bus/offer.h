@@ -19,9 +19,10 @@
 typedef struct {
     Worker            *worker;
     int                slots;
-    const char        *name;                  /* of the worker */
-    const char *const *types;                 /* that it handles now, ended by NULL; NULL: all */
-    const char        *only;                  /* the type to which these handlers are limited; NULL: none */
+    const char        *name, *domain; /* of the worker */
+    const char *const *types;         /* that it handles now, ended by NULL; NULL: all */
+    const char        *only;          /* the type to which these handlers are limited; NULL: none */
+    const char *const *allowed;       /* for resumed commands: the types of which one more may begin; NULL: all */
     int64_t            after[PRIORITY_COUNT]; /* where a claim would begin */
     int                lease_ms;
     Mono               taken_at;
@@ -33,6 +34,24 @@ bool offer_take(const Pool *pool, const char *domain, const char *type, int want
 bool offer_has_type(const Offer *offer, const char *type);
 /* Give the reserved handlers back, and hand over what was leased for them, which is copied. */
 void offer_end(Offer *offer, const ClaimedCommand *started, int count);
+
+/*
+ * For a call that resumes commands, and does not know which: one handler of each worker whose commands can be resumed (Handler.unpack).
+ *
+ *     resume_offers_take() before the call -> its SQL function decides what starts (sql/bus/resume_start.sql) -> resume_offers_end() after the commit
+ */
+#define RESUME_OFFERS_MAX 16
+typedef struct {
+    Offer   list[RESUME_OFFERS_MAX];
+    int64_t tokens[RESUME_OFFERS_MAX];
+    int     count;
+} ResumeOffers;
+/* domain NULL: of any. kept: so many handlers of each worker stay free for others. */
+void resume_offers_take(const Pool *pool, const char *domain, int kept, Arena *arena, ResumeOffers *ret_offers);
+/* As pawl.offers_read() reads them; null: there are none. */
+DbArg resume_offers_arg(Arena *arena, const ResumeOffers *offers);
+/* started: as pawl.resume_started() returned it; NULL: nothing, or the call has failed. If that is in doubt, leases that it made expire. */
+void resume_offers_end(ResumeOffers *offers, const char *started);
 
 /* By the worker: from when it exists until it does not any more. */
 void offers_join(Worker *worker);

@@ -31,7 +31,7 @@
     X(T, BOOL, is_new)          \
     X(T, TEXT, status, refusal) \
     X(T, I64, number)           \
-    X(T, JSONB, payload)
+    X(T, JSONB, payload, loaded)
 DB_ROW(Sent, SENT_COLUMNS);
 DB_SHAPE(sent, Sent, SENT_COLUMNS);
 
@@ -320,6 +320,7 @@ static void started_take(SendGroup *group, int number, const Sent *sent)
                                                               .command_id   = item->id,
                                                               .type         = item->type,
                                                               .payload      = sent->payload,
+                                                              .loaded       = sent->loaded,
                                                               .attempt      = 1,
                                                               .max_attempts = item_attempts(item),
                                                               .priority     = item_priority(item)};

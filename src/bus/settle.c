@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "bus/command.h"
 #include "bus/metric.h"
+#include "bus/offer.h"
 #include "bus/send.h"
 #include "bus/settle_internal.h"
 #include "pg/combiner.h"
@@ -18,7 +19,7 @@
 #include "sql.h"
 
 #define ITEM_BYTES    1024
-#define SETTLE_ARGS   9
+#define SETTLE_ARGS   10
 #define BUSY_MS       1000 /* how long settle_each() tries again what another transaction holds */
 #define BUSY_PAUSE_MS 50
 
@@ -29,7 +30,8 @@ const char *const outcome_names[OUTCOME_COUNT + 1] = {OUTCOMES(X)};
 #define SETTLED_COLUMNS(X, T)  \
     X(T, I32, ord)             \
     X(T, BOOL, settled, again) \
-    X(T, TEXT, status, wake)
+    X(T, TEXT, status, wake)   \
+    X(T, JSONB, started)
 DB_ROW(Settled, SETTLED_COLUMNS);
 DB_SHAPE(settled, Settled, SETTLED_COLUMNS);
 
@@ -92,7 +94,9 @@ static const char *status_of(const char *status)
 
 /* ---- settling ---- */
 
-static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, bool nowait, DbArg *ret_list)
+/* offers NULL: none. */
+static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, bool nowait, const ResumeOffers *offers,
+                          DbArg *ret_list)
 {
     int64_t     *ids      = arena_array(arena, int64_t, count);
     int64_t     *tokens   = arena_array(arena, int64_t, count);
@@ -112,6 +116,7 @@ static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, boo
     ret_list[6] = db_texts_at(arena, items, count, offsetof(SettleItem, domain));
     ret_list[7] = db_uuids_at(arena, items, count, offsetof(SettleItem, command_id));
     ret_list[8] = db_bool(nowait);
+    ret_list[9] = offers ? resume_offers_arg(arena, offers) : db_null();
     return (DbArgs){ret_list, SETTLE_ARGS};
 }
 
@@ -172,9 +177,26 @@ ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr)
     int   row_count;
 
     TRY(check_size(tx->arena, items, count, reterr));
-    TRY(db_many(tx, sql_bus_settle, settle_args(tx->arena, items, count, /* nowait= */ false, list), &settled_shape,
-                &rows, &row_count, reterr));
+    TRY(db_many(tx, sql_bus_settle, settle_args(tx->arena, items, count, /* nowait= */ false, /* offers= */ NULL, list),
+                &settled_shape, &rows, &row_count, reterr));
     return verdicts_take(rows, row_count, items, count, reterr);
+}
+
+/* What one outcome resumes starts on a free handler. Several outcomes can resume several commands, of which a claim finds the first one. */
+static ErrorCode settle_call(Pool *pool, const TxOptions *options, SettleItem **items, int count, Settled **ret_rows,
+                             int *ret_count, Error *reterr)
+{
+    DbArg        list[SETTLE_ARGS];
+    ResumeOffers offers = {.count = 0};
+    ErrorCode    code;
+
+    if (count == 1)
+        resume_offers_take(pool, /* domain= */ NULL, /* kept= */ 1, options->arena, &offers);
+    code = db_call_many(pool, options, sql_bus_settle,
+                        settle_args(options->arena, items, count, /* nowait= */ true, &offers, list), &settled_shape,
+                        ret_rows, ret_count, reterr);
+    resume_offers_end(&offers, code == OK && *ret_count > 0 ? (*ret_rows)->started : NULL);
+    return code;
 }
 
 /* Keyed by the tokens: repeated after a lost response it changes nothing more. */
@@ -182,13 +204,11 @@ ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **
 {
     TxOptions options = {
         .name = "settle", .deadline = deadline, .arena = arena, .keyed = true, .soon = true, .prepare = true};
-    DbArg list[SETTLE_ARGS];
-    void *rows;
-    int   row_count;
+    Settled *rows;
+    int      row_count;
 
     TRY(check_size(arena, items, count, reterr));
-    TRY(db_call_many(pool, &options, sql_bus_settle, settle_args(arena, items, count, /* nowait= */ true, list),
-                     &settled_shape, &rows, &row_count, reterr));
+    TRY(settle_call(pool, &options, items, count, &rows, &row_count, reterr));
     TRY(verdicts_take(rows, row_count, items, count, reterr));
     metric_add(&bus_metrics.settle_calls, 1);
     for (int i = 0; i < count; i++)

@@ -96,6 +96,9 @@ struct Handler {
      * slot for each command, NULL at first; what is put there lives in the arena of the claim. Returns for how many commands something was read.
      * NULL: nothing to prepare. */
     int (*prepare)(Handler *handler, const ClaimedCommand *list, int count, Arena *arena, void **ret_list);
+    /* The same for a command that was started without a claim (offer.h), of what the database has read with it; NULL: run() reads it. Workers whose handler
+     * has this offer handlers to what resumes their commands. */
+    void *(*unpack)(const char *loaded, Arena *arena);
     /* Several commands at a time, at most HANDLER_SHARED_MAX, whose effects commit together. An item with a status is settled; every other one is to be run
      * alone, for any reason: it has no effect. All jobs have one arena. NULL: there is only run(). */
     void (*run_shared)(Handler *handler, Job *const *jobs, SettleItem *const *items, int count);

@@ -218,6 +218,8 @@ void progress_write(Worker *worker, int most_ms);
 bool execution_is_allowed(const Worker *worker, const Execution *execution);
 /* Under the mutex: how many more of a type can begin. */
 int share_space(const Worker *worker, const char *type);
+/* Under the mutex: those of these types of which one more can begin, ended by NULL. */
+const char *const *share_types(const Worker *worker, const char *const *types, Arena *arena);
 /* By the dispatcher: the claimer for what may be claimed now, and how much of it. NULL: nothing. */
 Claimer *share_claimer(Worker *worker, int *space);
 /* The types have changed, or the worker ends. */

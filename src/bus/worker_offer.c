@@ -63,38 +63,48 @@ void offers_wait(Worker *worker)
 
 /* ---- by the sender ---- */
 
-/* Under the mutex: how many handlers are free for commands of this type. */
-static int offer_space(const Worker *worker, const char *type)
+/* Under the mutex: how many handlers are free. */
+static int offer_space(const Worker *worker)
 {
     int space = worker_begins(worker), fits = worker_fits(worker);
 
     if (!worker->is_offering || worker->woken || worker->stopping || worker->closing || !outcomes_have_space(worker) ||
         mono_before(clock_mono(), worker->paused_until) || pool_is_outdated(worker->options.pool))
         return 0;
-    if (worker->options.shares_types) {
-        int share = share_space(worker, type);
-
-        space = space < share ? space : share;
-    }
     return space < fits ? space : fits;
+}
+
+/* Under the mutex. */
+static Offer offer_make(Worker *worker, int slots, Arena *arena)
+{
+    Offer offer = {.worker   = worker,
+                   .slots    = slots,
+                   .name     = worker->options.name,
+                   .domain   = worker->options.domain,
+                   .types    = claimer_types_copy(worker->claimer, arena),
+                   .lease_ms = worker->options.lease_ms,
+                   .taken_at = clock_mono()};
+
+    memcpy(offer.after, worker->offer_after, sizeof offer.after);
+    return offer;
 }
 
 /* Under the mutex of the registry. */
 static bool worker_offer(Worker *worker, const char *type, int wanted, Arena *arena, Offer *ret_offer)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
-    int                         space = offer_space(worker, type);
+    int                         space = offer_space(worker);
 
+    if (space > 0 && worker->options.shares_types) {
+        int share = share_space(worker, type);
+
+        space = space < share ? space : share;
+    }
     if (space <= 0 || !claimer_has_type(worker->claimer, type))
         return false;
-    *ret_offer = (Offer){.worker   = worker,
-                         .slots    = wanted < space ? wanted : space,
-                         .name     = worker->options.name,
-                         .types    = claimer_types_copy(worker->claimer, arena),
-                         .only     = worker->options.shares_types ? type : NULL,
-                         .lease_ms = worker->options.lease_ms,
-                         .taken_at = clock_mono()};
-    memcpy(ret_offer->after, worker->offer_after, sizeof ret_offer->after);
+    *ret_offer = offer_make(worker, wanted < space ? wanted : space, arena);
+    if (worker->options.shares_types)
+        ret_offer->only = type;
     worker->offered += ret_offer->slots;
     return true;
 }
@@ -110,6 +120,35 @@ bool offer_take(const Pool *pool, const char *domain, const char *type, int want
     return false;
 }
 
+/* The same for one command of any type. */
+static bool worker_offer_resumed(Worker *worker, int kept, Arena *arena, Offer *ret_offer)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    if (offer_space(worker) <= kept)
+        return false;
+    *ret_offer = offer_make(worker, 1, arena);
+    if (worker->options.shares_types && ret_offer->types) {
+        ret_offer->allowed = share_types(worker, ret_offer->types, arena);
+        if (!ret_offer->allowed[0])
+            return false;
+    }
+    worker->offered++;
+    return true;
+}
+
+void resume_offers_take(const Pool *pool, const char *domain, int kept, Arena *arena, ResumeOffers *ret_offers)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&offering_mutex);
+
+    ret_offers->count = 0;
+    for (Worker *worker = offering; worker && ret_offers->count < RESUME_OFFERS_MAX; worker = worker->offering_next)
+        if (worker->options.handler->unpack && (!domain || strcmp(worker->options.domain, domain) == 0) &&
+            pool_is_alike(worker->options.pool, pool) &&
+            worker_offer_resumed(worker, kept, arena, &ret_offers->list[ret_offers->count]))
+            ret_offers->tokens[ret_offers->count++] = lease_token_new();
+}
+
 bool offer_has_type(const Offer *offer, const char *type)
 {
     const char *const *types = offer->types;
@@ -117,6 +156,15 @@ bool offer_has_type(const Offer *offer, const char *type)
     while (types && *types && strcmp(*types, type) != 0)
         types++;
     return !types || *types;
+}
+
+static void batch_unpack(ClaimedBatch *batch, const Handler *handler)
+{
+    if (!handler->unpack)
+        return;
+    batch->prepared = arena_array(batch->arena, void *, batch->count);
+    for (int i = 0; i < batch->count; i++)
+        batch->prepared[i] = batch->list[i].loaded ? handler->unpack(batch->list[i].loaded, batch->arena) : NULL;
 }
 
 /* Their texts are in the arena of the send, which ends before they do. */
@@ -133,7 +181,9 @@ static ClaimedBatch *batch_make(const Offer *offer, const ClaimedCommand *starte
         batch->list[i].command_id = arena_text(batch->arena, started[i].command_id);
         batch->list[i].type       = arena_text(batch->arena, started[i].type);
         batch->list[i].payload    = arena_text(batch->arena, started[i].payload);
+        batch->list[i].loaded     = arena_text(batch->arena, started[i].loaded);
     }
+    batch_unpack(batch, offer->worker->options.handler);
     return batch;
 }
 
@@ -155,6 +205,7 @@ void offer_end(Offer *offer, const ClaimedCommand *started, int count)
         executions_add(worker, take(batch));
     else /* its deadline to stop has passed: the leases expire */
         worker->counts.lost += count;
-    cond_signal(&worker->changed);
+    if (!worker->is_offering) /* else the dispatcher waits for no handler */
+        cond_signal(&worker->changed);
     cond_broadcast(&worker->offer_ended);
 }

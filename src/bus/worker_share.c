@@ -82,6 +82,22 @@ int share_space(const Worker *worker, const char *type)
     return type_space(worker, (use ? use->held : 0) + worker->offered); /* any of these may be for this type */
 }
 
+const char *const *share_types(const Worker *worker, const char *const *types, Arena *arena)
+{
+    TypeUse      uses[USES_MAX];
+    int          count = uses_count(worker, uses), open_count = 0;
+    const char **open = arena_array(arena, const char *, CLAIM_TYPES_MAX + 1);
+
+    for (; *types && open_count < CLAIM_TYPES_MAX; types++) {
+        const TypeUse *use = use_find(uses, count, *types);
+
+        if (type_space(worker, (use ? use->held : 0) + worker->offered) > 0)
+            open[open_count++] = *types;
+    }
+    open[open_count] = NULL;
+    return open;
+}
+
 /* Under the mutex. full: the types that may have no more now, ended by NULL; returns how many they are. *space: of each other type so many may be
  * claimed. */
 static int space_divide(const Worker *worker, const char **full, int *space)

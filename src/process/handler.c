@@ -93,6 +93,11 @@ static int process_prepare(Handler *base, const ClaimedCommand *list, int count,
     return read_count + others_prepare((ProcessHandler *)base, list, count, arena, ret_list);
 }
 
+static void *process_unpack(const char *loaded, Arena *arena)
+{
+    return loaded_read(loaded, arena);
+}
+
 static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, Arena *arena,
                             const LoadedProcess **ret_loaded, Error *reterr)
 {
@@ -256,8 +261,11 @@ Handler *process_handler_new(Pool *pool, ProcessBody *body, void *context)
 {
     ProcessHandler *handler = memory_new(1, sizeof *handler);
 
-    handler->base =
-        (Handler){.run = process_run, .stop = process_stop, .source = &process_claims, .prepare = process_prepare};
+    handler->base    = (Handler){.run     = process_run,
+                                 .stop    = process_stop,
+                                 .source  = &process_claims,
+                                 .prepare = process_prepare,
+                                 .unpack  = process_unpack};
     handler->pool    = pool;
     handler->writer  = process_writer_new(pool);
     handler->body    = body;

@@ -40,6 +40,52 @@ ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_
 }
 
 /*
+ * ---- of a process that was started without a claim ----
+ */
+
+static void column_read(Value value, DbType type, Arena *arena, char *field)
+{
+    switch (type) {
+    case DB_I32:
+        *(int32_t *)(void *)field = (int32_t)value_i64(value);
+        break;
+    case DB_I64:
+    case DB_TIME:
+        *(int64_t *)(void *)field = value_i64(value);
+        break;
+    case DB_BOOL:
+        *(bool *)(void *)field = value_true(value);
+        break;
+    case DB_TEXT:
+    case DB_UUID:
+        *(const char **)(void *)field = value_text(value, arena);
+        break;
+    case DB_JSON:
+    case DB_JSONB:
+        *(const char **)(void *)field = value_raw(value, arena);
+        break;
+    case DB_REAL: /* no column has it */
+        break;
+    }
+}
+
+LoadedProcess *loaded_read(const char *json, Arena *arena)
+{
+    LoadedProcess *loaded = arena_alloc(arena, sizeof *loaded);
+    Value          object = value_trim(json, strlen(json));
+
+    *loaded = (LoadedProcess){0};
+    for (int i = 0; i < loaded_shape.count; i++) {
+        const DbColumn *column = &loaded_shape.columns[i];
+        Value           value  = value_field(object, column->name);
+
+        if (value_kind(value) > VALUE_NULL)
+            column_read(value, column->type, arena, (char *)loaded + column->offset);
+    }
+    return loaded;
+}
+
+/*
  * ---- the arrays ----
  *
  * PostgreSQL has printed them from jsonb, so they are walked without a check. A check would refuse what clients may not send and functions may

@@ -67,6 +67,8 @@ extern const ClaimSource process_claims;
 must_check ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids,
                                   const int64_t *tokens, int count, int64_t bytes_max, LoadedProcess **ret_list,
                                   int *ret_count, Error *reterr);
+/* The same from the object of pawl.process_loaded(). */
+LoadedProcess *loaded_read(const char *json, Arena *arena);
 /* The arrays in a loaded row; NULL texts are empty lists. */
 must_check ErrorCode records_read(const char *json, Arena *arena, StepRecord **ret_list, int *ret_count, Error *reterr);
 must_check ErrorCode responses_read(const char *json, Arena *arena, ProcessResponse **ret_list, int *ret_count,

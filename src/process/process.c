@@ -10,6 +10,7 @@
 #include "base/reader.h"
 #include "base/setting.h"
 #include "base/text.h"
+#include "bus/offer.h"
 #include "pg/tx.h"
 #include "process/answers.h"
 #include "sql.h"
@@ -192,13 +193,15 @@ void process_row_write(Writer *writer, const void *process)
 ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, ProcessName name,
                          const ProcessSignal *signal, ProcessSignaled *ret_signaled, Error *reterr)
 {
-    TxOptions   options = {.name     = "process_signal",
-                           .deadline = deadline,
-                           .lock_ms  = lock_ms,
-                           .arena    = arena,
-                           .keyed    = true,
-                           .prepare  = true};
-    const char *payload = signal->payload ? signal->payload : "{}";
+    TxOptions    options = {.name     = "process_signal",
+                            .deadline = deadline,
+                            .lock_ms  = lock_ms,
+                            .arena    = arena,
+                            .keyed    = true,
+                            .prepare  = true};
+    const char  *payload = signal->payload ? signal->payload : "{}";
+    ResumeOffers offers;
+    ErrorCode    code;
 
     if (reader_check(payload, strlen(payload), reterr) != OK) {
         error_prefix(reterr, "payload");
@@ -207,10 +210,15 @@ ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *aren
     if (strlen(payload) > PROCESS_STATE_BYTES_MAX)
         return fail(reterr, ERR_LIMIT, "payload must have at most %zu bytes, got %zu", PROCESS_STATE_BYTES_MAX,
                     strlen(payload));
-    return db_call(pool, &options, sql_process_signal,
+    resume_offers_take(pool, name.domain ? arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", name.domain) : NULL,
+                       /* kept= */ 0, arena, &offers);
+    code = db_call(pool, &options, sql_process_signal,
                    DB_ARGS(db_uuid(name.id), db_text(signal->name), db_jsonb(payload), db_text(signal->key),
-                           db_text(name.domain), db_text(signal->actor), db_text(signal->step)),
+                           db_text(name.domain), db_text(signal->actor), db_text(signal->step),
+                           resume_offers_arg(arena, &offers)),
                    &signaled_shape, ret_signaled, reterr);
+    resume_offers_end(&offers, code == OK ? ret_signaled->started : NULL);
+    return code;
 }
 
 const char *process_signal_nearest(Arena *arena, const char *name, const ProcessSignaled *signaled)

@@ -137,7 +137,9 @@ typedef struct {
  * is known), LATE (it has ended, or the wait that it names; its state was patched). first: the verdict when the key was new.
  * expected: of STORED_UNEXPECTED, the names that waits take, separated by spaces; NULL: any.
  * wake: the domain of the bus whose workers should be woken; NULL: none. */
-#define PROCESS_SIGNALED_COLUMNS(X, T) X(T, TEXT, verdict, wake, first, expected, domain)
+#define PROCESS_SIGNALED_COLUMNS(X, T)                 \
+    X(T, TEXT, verdict, wake, first, expected, domain) \
+    X(T, JSONB, started)
 DB_ROW(ProcessSignaled, PROCESS_SIGNALED_COLUMNS);
 
 /* lock_ms: as in bus/command.h. ERR_INVALID, ERR_LIMIT, ERR_NOT_FOUND, ERR_CONFLICT. */

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/writer.h"
+#include "bus/offer.h"
 #include "bus/send.h"
 #include "bus/waker.h"
 #include "pg/combiner_split.h"
@@ -23,11 +24,11 @@
 #define QUEUED_SLOTS   2
 #define WAIT_BYTES     200
 
-#define WRITTEN_COLUMNS(X, T) \
-    X(T, I32, ord)            \
-    X(T, TEXT, verdict, wake) \
-    X(T, I64, version)        \
-    X(T, JSONB, state)        \
+#define WRITTEN_COLUMNS(X, T)   \
+    X(T, I32, ord)              \
+    X(T, TEXT, verdict, wake)   \
+    X(T, I64, version)          \
+    X(T, JSONB, state, started) \
     X(T, BOOL, is_canceled)
 DB_ROW(Written, WRITTEN_COLUMNS);
 DB_SHAPE(written, Written, WRITTEN_COLUMNS);
@@ -145,6 +146,8 @@ static const ArrayMember members[] = {
     {ARRAY_TEXT, offsetof(ProcessWrite, end_error), NULL},
 };
 
+#define WRITE_ARGS ((int)COUNT(members) + 1) /* the last ones are the offers */
+
 static const void *member_of(const ProcessWrite *write, const ArrayMember *member)
 {
     return (const char *)write + member->offset;
@@ -176,7 +179,9 @@ static DbArg i64s_arg(Arena *arena, const ArrayMember *member, ProcessWrite *con
     return any ? db_i64s(arena, values, count) : db_null();
 }
 
-static DbArgs write_args(Arena *arena, ProcessWrite *const *writes, int count, DbArg *ret_list)
+/* offers NULL: none. */
+static DbArgs write_args(Arena *arena, ProcessWrite *const *writes, int count, const ResumeOffers *offers,
+                         DbArg *ret_list)
 {
     for (size_t i = 0; i < COUNT(members); i++)
         switch (members[i].kind) {
@@ -189,7 +194,8 @@ static DbArgs write_args(Arena *arena, ProcessWrite *const *writes, int count, D
             ret_list[i] = i64s_arg(arena, &members[i], writes, count);
             break;
         }
-    return (DbArgs){ret_list, (int)COUNT(members)};
+    ret_list[COUNT(members)] = offers ? resume_offers_arg(arena, offers) : db_null();
+    return (DbArgs){ret_list, WRITE_ARGS};
 }
 
 /* ---- verdicts ---- */
@@ -250,14 +256,34 @@ ErrorCode process_json_check(const char *name, const char *json, Error *reterr)
     return OK;
 }
 
+/* What the end of a child resumes starts on a free handler. Several ends can resume several processes, of which a claim finds the first one. */
+static ErrorCode writes_call(Pool *pool, const TxOptions *options, ProcessWrite **writes, int count, Written **ret_rows,
+                             int *ret_count, Error *reterr)
+{
+    DbArg        list[WRITE_ARGS];
+    ResumeOffers offers = {.count = 0};
+    int          ends   = 0;
+    ErrorCode    code;
+
+    for (int i = 0; i < count; i++)
+        ends += writes[i]->end != NULL;
+    if (ends == 1)
+        resume_offers_take(pool, /* domain= */ NULL, /* kept= */ 1, options->arena, &offers);
+    code = db_call_many(pool, options, sql_process_write, write_args(options->arena, writes, count, &offers, list),
+                        &written_shape, ret_rows, ret_count, reterr);
+    resume_offers_end(&offers, code == OK && *ret_count > 0 ? (*ret_rows)->started : NULL);
+    return code;
+}
+
 static ErrorCode writes_do(Tx *tx, const char *sql, ProcessWrite **writes, int count, const char **ret_wake,
                            Error *reterr)
 {
-    DbArg    list[COUNT(members)];
+    DbArg    list[WRITE_ARGS];
     Written *rows;
     int      row_count;
 
-    TRY(db_many(tx, sql, write_args(tx->arena, writes, count, list), &written_shape, &rows, &row_count, reterr));
+    TRY(db_many(tx, sql, write_args(tx->arena, writes, count, /* offers= */ NULL, list), &written_shape, &rows,
+                &row_count, reterr));
     TRY(verdicts_take(rows, row_count, writes, count, reterr));
     *ret_wake = rows->wake;
     return OK;
@@ -288,12 +314,10 @@ static ErrorCode writer_run(void *context, void **items, int count, Deadline dea
     ProcessWriter            *writer = context;
     scoped(arena_free) Arena *arena  = arena_new((CALL_BYTES_MAX + ITEM_BYTES_MAX) * BYTES_FACTOR);
     TxOptions options = {.name = "process", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
-    DbArg     list[COUNT(members)];
     Written  *rows;
     int       row_count;
 
-    TRY(db_call_many(writer->pool, &options, sql_process_write, write_args(arena, (ProcessWrite **)items, count, list),
-                     &written_shape, &rows, &row_count, reterr));
+    TRY(writes_call(writer->pool, &options, (ProcessWrite **)items, count, &rows, &row_count, reterr));
     TRY(verdicts_take(rows, row_count, (ProcessWrite **)items, count, reterr));
     waker_notify_names(writer->waker, rows->wake);
     return OK;

@@ -3,4 +3,4 @@
 select p.oid::regprocedure as function, substring(c from 'lock_timeout=(.*)') as lock_timeout
 from pg_proc p cross join unnest(p.proconfig) c
 where p.pronamespace in ('pawl'::regnamespace, 'wallet'::regnamespace, 'pgmq'::regnamespace) and c like 'lock_timeout=%'
-order by 1::text;
+order by p.oid::regprocedure::text collate "C";
