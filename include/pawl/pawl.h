@@ -130,6 +130,28 @@ PawlStatus pawl_send_many(Pawl *pawl, const PawlCommand *commands, int count, in
 PawlStatus pawl_tx_send(PawlTx *tx, const PawlCommand *command, PawlSent *ret_sent);
 PawlStatus pawl_tx_send_many(PawlTx *tx, const PawlCommand *commands, int count, PawlSent *ret_sent);
 
+/* ---- waiting for outcomes ---- */
+
+/* How a command or process has ended, or as what it is now. */
+typedef struct {
+    bool has_ended;
+    const char
+        *status; /* "COMPLETED", "FAILED", "CANCELED", of a process also "COMPENSATED"; or "PENDING", "IN_TSQ", ... */
+    const char *result; /* JSON; NULL: none */
+    const char *error;  /* why it failed, or its last attempt; NULL: it did not */
+} PawlEnded;
+
+/* Wait until a command has ended, and return how. domain NULL: the one that has it. PAWL_TRY_AGAIN: it has not ended within timeout_ms; *ret_ended
+ * says as what it is. PAWL_NOT_FOUND: there is no such command. PAWL_REFUSED: several domains have this id. All threads that wait share one statement
+ * every 25 ms; what anyone settles is seen. The texts belong to *ret_ended until pawl_ended_free(). */
+PawlStatus pawl_wait(Pawl *pawl, const char *command_id, const char *domain, int timeout_ms, PawlEnded *ret_ended,
+                     PawlError *error);
+/* The same for a process; domain: its own, such as "process". */
+PawlStatus pawl_process_wait(Pawl *pawl, const char *process_id, const char *domain, int timeout_ms,
+                             PawlEnded *ret_ended, PawlError *error);
+/* Also of one that was not filled, or was freed before. */
+void pawl_ended_free(PawlEnded *ended);
+
 /* ---- handling commands ---- */
 
 /* A handler's outcome. Starts at 100, so that a PawlStatus returned by mistake is noticed. */

@@ -59,6 +59,14 @@ as $$
   select pawl.process_attached_difference(p_domain, p_domain_id, p_command_id, p_attached)
 $$;
 
+-- The status of a command as its module calls it; null: it has no module.
+create or replace function pawl.attached_status (p_id bigint)
+  returns text
+  language sql stable
+as $$
+  select pawl.process_status(p_id)
+$$;
+
 -- Is something due by what is attached?
 create or replace function pawl.attached_is_due (p_now timestamptz)
   returns boolean

@@ -113,6 +113,11 @@ order by u.ord
 -- $1 command id, $2 domain or null. Columns: value, one row; NULL when unknown.
 select pawl.command_show($1, $2)::text as value
 
+-- name: commands_show
+-- $1 numbers of commands, $2 bytes. The first of them, up to the one with which they reach so many bytes: id, value.
+select s.id, s.value::text as value
+from pawl.commands_show(pawl.commands_fit($1, $2)) s
+
 -- name: dead_letter_claim
 -- $1 types text[], $2 limit integer, $3 lease_ms integer, $4 tries_max integer.
 -- A row per letter: id bigint, operation_type, operation_key text, operation_data jsonb, lease bigint.
@@ -349,6 +354,23 @@ from pawl.settle_items($9::boolean, $1::bigint[], $2::bigint[], $3::text[], $4::
 select pawl.wake(d.name)::text as note
 from (select set_config('synchronous_commit', 'off', true) offset 0) s
 cross join unnest($1::text[]) d (name)
+
+-- name: outcome_get
+-- $1 number of a command. At most one row: as pawl.outcome_get.
+select ended, status, result, error
+from pawl.outcome_get($1)
+
+-- name: outcomes_ended
+-- $1 numbers of commands. A row with the number of each that has ended.
+select e as value
+from pawl.outcomes_ended($1) e
+
+-- name: outcomes_find
+-- $1 command ids, $2 domains or null, $3 prefixes of domains or null. A row for each, by ord: id 0 and domain null for one that is
+-- unknown, or that several domains have.
+select coalesce(id, 0) as id, domain, ended
+from pawl.outcomes_find($1, $2, $3)
+order by ord
 
 -- name: work_left
 -- What a worker that drains a domain waits for: $1 domain, $2 types, null for all. Columns: queued, delayed, parked

@@ -50,13 +50,37 @@ as $$
   where pawl.queued_unclaimed(p_id) is not null
 $$;
 
--- All there is to know about a command, as one JSON object; NULL: unknown. A NULL domain matches any: QU005 when several have
--- this id.
-create or replace function pawl.command_show (p_command_id uuid, p_domain text)
-  returns json
-  language sql stable security definer set search_path = pawl, pg_temp
+-- The first of these commands, up to the one with which their payloads and results reach p_bytes.
+-- Plan: one index lookup per number in each table.
+create or replace function pawl.commands_fit (p_ids bigint[], p_bytes bigint)
+  returns bigint[]
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
 as $$
-  select json_build_object(
+begin
+  perform pawl.array_check('ids', p_ids, cardinality(p_ids), 'QU001');
+  return array(
+    select f.id
+    from (
+      select u.id, u.ord, sum(coalesce(c.payload_bytes, 1000) + case when pg_column_size(o.result) > 1000 then octet_length(o.result::text) else 1000 end)
+        over (order by u.ord rows between unbounded preceding and 1 preceding) as before
+      from unnest(p_ids) with ordinality u (id, ord)
+      left join pawl.command c on c.id = u.id
+      left join pawl.outcome o on o.id = u.id
+    ) f
+    where coalesce(f.before, 0) <= p_bytes
+    order by f.ord);
+end
+$$;
+
+-- All there is to know about commands, by number, each as one JSON object. Of many in one call each takes a tenth of what it takes alone: the server
+-- plans the functions below once for each call.
+create or replace function pawl.commands_show (p_ids bigint[])
+  returns table (id bigint, value json)
+  language sql stable security definer set search_path = pawl, pg_temp
+  set plan = keyed
+as $$
+  select c.id, json_build_object(
     'command_id', c.command_id,
     'domain', d.name,
     'type', c.type,
@@ -92,7 +116,15 @@ as $$
   left join pawl.tsq t on t.id = c.id
   left join lateral (select r.attempt from pawl.ready r where r.id = c.id and r.pos <> r.id limit 1) r on true
   left join pawl.batch b on b.id = c.batch_id
-  where c.id = pawl.command_number(p_command_id, p_domain)
+  where c.id = any (p_ids)
+$$;
+
+-- One of them; NULL: unknown. A NULL domain matches any: QU005 when several have this id.
+create or replace function pawl.command_show (p_command_id uuid, p_domain text)
+  returns json
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select s.value from pawl.commands_show(array[pawl.command_number(p_command_id, p_domain)]) s
 $$;
 
 create or replace function pawl.command_show (p_command_id uuid)

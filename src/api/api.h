@@ -16,6 +16,7 @@
 #include "api/ready.h"
 #include "bus/command.h"
 #include "bus/leases.h"
+#include "bus/outcome_wait.h"
 #include "bus/send.h"
 #include "bus/waker.h"
 #include "bus/work_fields.h"
@@ -46,6 +47,9 @@ typedef struct Api {
     Waker         *waker;
     Wake           wake; /* waker's */
     Claims        *claims;
+    OutcomeWaits  *outcomes;
+    LockCalls     *reads; /* of requests that have waited for an outcome: by their handlers, */
+    Combiner      *shows; /* and of commands, together */
     Ready         *ready;
     Asset          openapi;
     TelegramIntake telegram;        /* of the bot's webhook */
@@ -82,10 +86,10 @@ RouteHandler api_transaction_show, api_hold_show, api_verify;
 
 extern const FieldTable     api_empty_body;
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
-    api_command_domain_parameters[], api_policy_parameters[], api_domain_parameters[];
+    api_command_domain_parameters[], api_command_show_parameters[], api_policy_parameters[], api_domain_parameters[];
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
-extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_signal_parameters[],
-    api_process_version_parameters[];
+extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_show_parameters[],
+    api_process_signal_parameters[], api_process_version_parameters[];
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
 
@@ -151,6 +155,23 @@ must_check ErrorCode api_extend_submit(Api *api, Request *request, Response *res
 /* Suspend a request that reports progress of commands of the domain. */
 must_check ErrorCode api_progress_submit(Api *api, Request *request, Response *response, const char *domain,
                                          const ProgressRequest *given, const VerdictShape *shape, Error *reterr);
+
+/* ---- wait.c: requests that wait for the end of a command or process ---- */
+
+#define API_WAIT_PARAMETER                                                                          \
+    {                                                                                               \
+        "wait_s", "answer when it has ended, or as it is after so many seconds", PARAMETER_SECONDS, \
+            .max = OUTCOME_WAIT_S_MAX                                                               \
+    }
+/* Is the request to wait, and has not waited yet? */
+bool api_waits(const Request *request);
+/* Suspend it until the end, or for as long as it says; then its handler is run again, and api_waits() is false. wait: which command, and whose
+ * request may wait; it is copied with its command_id. */
+must_check ErrorCode api_wait(Api *api, Request *request, Response *response, const OutcomeWait *wait, Error *reterr);
+/* Api.shows */
+Combiner *api_shows_new(Api *api, int slots);
+/* For OutcomeWait.may_wait. */
+const Request *api_waiting_request(const OutcomeWait *wait);
 
 /* ---- answer.c: an operation that no thread waits for, and the header Idempotency-Key ---- */
 

@@ -61,6 +61,17 @@ const RouteParameter api_command_domain_parameters[] = {
     {NULL,     NULL                                                                  },
 };
 
+const RouteParameter api_command_show_parameters[] = {
+    {"domain", "the command's domain; needed only where several domains have this id"},
+    API_WAIT_PARAMETER,
+    {NULL,     NULL                                                                  },
+};
+
+static bool command_may_wait(const OutcomeWait *wait, const char *domain)
+{
+    return domain_is_open(api_waiting_request(wait), domain, DOMAIN_READ);
+}
+
 ErrorCode api_command_show(void *context, Request *request, Response *response, Error *reterr)
 {
     Api        *api = context;
@@ -68,6 +79,12 @@ ErrorCode api_command_show(void *context, Request *request, Response *response, 
     const char *json;
 
     TRY(api_id_take(request, id, reterr));
+    if (api_waits(request))
+        return api_wait(api, request, response,
+                        &(OutcomeWait){.command_id = id,
+                                       .domain     = request_query(request, "domain"),
+                                       .may_wait   = command_may_wait},
+                        reterr);
     TRY(domain_check_id(api, request, id, DOMAIN_READ, reterr));
     TRY(command_show(api->pool, request_deadline(request), request_arena(request), id, request_query(request, "domain"),
                      &json, reterr));

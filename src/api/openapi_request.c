@@ -116,11 +116,9 @@ void openapi_write_body(Writer *writer, const Route *route)
 
 static void write_parameter_schema(Writer *writer, const RouteParameter *parameter)
 {
-    static const char *const types[] = {[PARAMETER_TEXT] = "string",
-                                        [PARAMETER_I64]  = "integer",
-                                        [PARAMETER_BOOL] = "boolean",
-                                        [PARAMETER_UUID] = "string",
-                                        [PARAMETER_TIME] = "string"};
+    static const char *const types[] = {
+        [PARAMETER_TEXT] = "string",  [PARAMETER_I64] = "integer", [PARAMETER_SECONDS] = "number",
+        [PARAMETER_BOOL] = "boolean", [PARAMETER_UUID] = "string", [PARAMETER_TIME] = "string"};
 
     writer_object(writer, "schema");
     writer_text(writer, "type", types[parameter->type]);
@@ -128,7 +126,7 @@ static void write_parameter_schema(Writer *writer, const RouteParameter *paramet
         writer_text(writer, "format", "uuid");
     if (parameter->type == PARAMETER_TIME)
         writer_text(writer, "format", "date-time");
-    if (parameter->type == PARAMETER_I64) {
+    if (parameter->type == PARAMETER_I64 || parameter->type == PARAMETER_SECONDS) {
         writer_i64(writer, "minimum", parameter->min);
         if (parameter->max)
             writer_i64(writer, "maximum", parameter->max);

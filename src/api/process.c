@@ -195,6 +195,12 @@ const RouteParameter api_process_domain_parameters[] = {
     {NULL,     NULL                                                                  },
 };
 
+const RouteParameter api_process_show_parameters[] = {
+    {"domain", "the process's domain; needed only where several domains have this id"},
+    API_WAIT_PARAMETER,
+    {NULL,     NULL                                                                  },
+};
+
 const RouteParameter api_process_signal_parameters[] = {
     {"domain", "the process's domain; needed only where several domains have this id"                   },
     {"step",   "the wait that it answers, as it is shown: approval, approval[2]; no other wait takes it"},
@@ -227,6 +233,14 @@ ErrorCode api_process_show(void *context, Request *request, Response *response, 
     const char *json;
 
     TRY(name_read(request, id, &name, reterr));
+    if (api_waits(request))
+        return api_wait(api, request, response,
+                        &(OutcomeWait){.command_id = id,
+                                       .domain     = name.domain ? arena_print(request_arena(request), "%s%s",
+                                                                               PROCESS_DOMAIN_PREFIX, name.domain)
+                                                                 : NULL,
+                                       .prefix     = PROCESS_DOMAIN_PREFIX},
+                        reterr);
     TRY(process_show(api->pool, request_deadline(request), request_arena(request), name, &json, reterr));
     text_append(&response->body, json);
     return OK;

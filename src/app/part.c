@@ -80,6 +80,9 @@ static ErrorCode api_start(Daemon *daemon, Error *reterr)
     api->answers         = lock_calls_new(combiner_share(status.size_max, 4));
     api->verifies        = api_verifies_new(api);
     api->claims          = claims_new(api->pool, daemon->listen);
+    api->outcomes        = outcome_waits_new(api->pool);
+    api->reads           = lock_calls_new(combiner_share(status.size_max, 4));
+    api->shows           = api_shows_new(api, combiner_share(status.size_max, 4));
     api->ready           = ready_new(api->pool);
     if (settings_has_webhook(settings)) {
         api->telegram_secret = settings->telegram_webhook_secret;
@@ -97,6 +100,8 @@ static void api_stop(Daemon *daemon, Deadline drained)
     (void)drained;
     if (daemon->api.claims)
         claims_stop(daemon->api.claims);
+    if (daemon->api.outcomes)
+        outcome_waits_stop(daemon->api.outcomes);
 }
 
 static void api_free(Daemon *daemon)
@@ -106,6 +111,9 @@ static void api_free(Daemon *daemon)
     if (!api->pool)
         return;
     claims_free(api->claims);
+    outcome_waits_free(api->outcomes);
+    combiner_free(api->shows);
+    lock_calls_free(api->reads);
     ready_free(api->ready);
     waker_free(api->waker);
     combiner_free(api->verifies);

@@ -19,6 +19,8 @@ DB_SHAPE(command, Command, COMMAND_COLUMNS);
 
 DB_SHAPE(decision, Decision, DECISION_COLUMNS);
 
+DB_SHAPE(command_shown, CommandShown, COMMAND_SHOWN_COLUMNS);
+
 DB_SHAPE(work_left, WorkLeft, WORK_LEFT_COLUMNS);
 
 const char *const command_statuses[] = {"PENDING", "IN_PROGRESS", "IN_TSQ", "COMPLETED", "FAILED", "CANCELED", NULL};
@@ -160,6 +162,17 @@ ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const cha
 
     return db_call_many(pool, &options, sql_bus_command_domains, DB_ARGS(db_uuid(command_id)), &db_text_shape,
                         ret_names, ret_count, reterr);
+}
+
+ErrorCode commands_show(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, int count,
+                        const CommandShown **ret_list, int *ret_count, Error *reterr)
+{
+    TxOptions options = reading("commands_show", deadline, arena);
+
+    options.prepare = true;
+    return db_call_many(pool, &options, sql_bus_commands_show,
+                        DB_ARGS(db_i64s(arena, ids, count), db_i64(COMMANDS_SHOWN_BYTES)), &command_shown_shape,
+                        ret_list, ret_count, reterr);
 }
 
 void command_write(Writer *writer, const void *command)

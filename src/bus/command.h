@@ -73,6 +73,15 @@ must_check ErrorCode command_numbers_in(Pool *pool, Deadline deadline, PoolWish 
 /* The domains that have a command of this id, by name. */
 must_check ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const char *command_id,
                                      const char ***ret_names, int *ret_count, Error *reterr);
+/* Commands by their numbers, as command_show() gives them. */
+#define COMMAND_SHOWN_COLUMNS(X, T) \
+    X(T, I64, id)                   \
+    X(T, TEXT, value)
+DB_ROW(CommandShown, COMMAND_SHOWN_COLUMNS);
+/* The first of these, up to the one with which they reach COMMANDS_SHOWN_BYTES, in any order; those that do not exist are left out. */
+#define COMMANDS_SHOWN_BYTES ((int64_t)4 << 20)
+must_check ErrorCode commands_show(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, int count,
+                                   const CommandShown **ret_list, int *ret_count, Error *reterr);
 
 /* What came of a decision about one command: "CANCELED", "CANCELING", "PENDING", "COMPLETED", or why nothing was done:
  * "DECIDED" (otherwise), "ENDED", "NOT_IN_TSQ", "NOT_FOUND", "AMBIGUOUS", "COMPENSATING" (a process). The same decision again is no

@@ -23,6 +23,8 @@
     X(settled_rejected,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",      "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(settled_canceled,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"canceled\"",      "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
+    X(outcome_waits,            GAUGE,     "pawl_outcome_waits",                 "",                          "clients of this pod that wait for the end of a command or process") \
+    X(outcome_polls,            COUNTER,   "pawl_outcome_polls_total",           "",                          "database calls that asked which of the commands and processes that clients wait for have ended") \
     X(handlers_running,         GAUGE,     "pawl_handlers_running",              "",                          "handlers running in this pod") \
     X(send_calls,               COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",             "database calls that sent, settled, requeued, reported progress or ran several handlers; commands per call show the effect of combining") \
     X(settle_calls,             COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",           "database calls that sent, settled, requeued, reported progress or ran several handlers; commands per call show the effect of combining") \

@@ -208,6 +208,18 @@ static ErrorCode flag_value(Parser *parser, const char *name, const char *given,
     return OK;
 }
 
+/* --wait, --wait 5s, --wait=5s: the next word is its value if it is a duration. "": none. */
+static const char *flag_duration(Parser *parser, const char *given)
+{
+    int64_t ms;
+
+    if (given)
+        return given;
+    if (parser->next < parser->argc && setting_duration(parser->argv[parser->next], &ms, NULL) == OK)
+        return parser->argv[parser->next++];
+    return "";
+}
+
 static ErrorCode flag_setting(Parser *parser, const Setting *setting, const char *value, Error *reterr)
 {
     SettingFlag *flags = (SettingFlag *)(uintptr_t)parser->call->given.flags;
@@ -223,7 +235,9 @@ static ErrorCode flag_own(Parser *parser, const CommandFlag *flag, const char *g
     Call       *call  = parser->call;
     const char *value = "";
 
-    if (flag->value)
+    if (flag->value && flag->value[0] == '[')
+        value = flag_duration(parser, given);
+    else if (flag->value)
         TRY(flag_value(parser, flag->name, given, &value, reterr));
     else if (given)
         return fail(reterr, ERR_USAGE, "flag \"%s\" takes no value", flag->name);

@@ -3,6 +3,8 @@
  */
 #include "cli/command.h"
 
+#include "cli/outcome.h"
+
 static const CommandFlag serve_flags[] = {
     {"--listen", "ADDRESS:PORT", "HTTP address; port 0 chooses a free port; default: 127.0.0.1:8080"                 },
     {"--role",   "LIST",         "what it does: any of api, worker, monitor, bot, comma-separated; default: all four"},
@@ -15,9 +17,10 @@ static const CommandFlag list_flags[] = {
     {NULL,       NULL, NULL                             },
 };
 static const CommandFlag key_flags[] = {
-    {"--scopes",  "LIST", "read, send, work, process, post, mint, wallets, operate, rating, admin, comma-separated; default: read"},
-    {"--expires", "TIME", "validity: 90d, 12h; default: no limit"                                                                 },
-    {NULL,        NULL,   NULL                                                                                                    },
+    {"--scopes",  "LIST",
+     "read, send, work, process, post, mint, wallets, operate, rating, admin, comma-separated; default: read"},
+    {"--expires", "TIME", "validity: 90d, 12h; default: no limit"                                            },
+    {NULL,        NULL,   NULL                                                                               },
 };
 static const CommandFlag doctor_flags[] = {
     {"--long-tx", "TIME", "warn about transactions open for this long: 30s, 10m; default: 5m"},
@@ -43,6 +46,7 @@ static const CommandFlag send_flags[] = {
     {"--correlation-id", "TEXT",   "copied into the reply"                                                                 },
     {"--batch",          "UUID",   "add it to this batch"                                                                  },
     {"--order-key",      "KEY",    "commands of the domain with the same key run one at a time, in the order of sending"   },
+    WAIT_FLAG,
     {"--lines",          NULL,     "one payload per line of standard input, sent in batches"                               },
     {NULL,               NULL,     NULL                                                                                    },
 };
@@ -107,6 +111,7 @@ static const CommandFlag process_start_flags[] = {
     {"--on-deadline", "ACTION",
      "fail, compensate or troubleshoot, when the deadline passes; default: that of its definition, or troubleshoot "
      "without one"                                                                                                              },
+    WAIT_FLAG,
     {"--lines",       NULL,            "one state per line of standard input, started in batches"                               },
     {NULL,            NULL,            NULL                                                                                     },
 };

@@ -17,7 +17,7 @@
 
 typedef struct {
     const char *name;  /* "--limit" */
-    const char *value; /* "N"; NULL: a switch */
+    const char *value; /* "N"; "[TIME]": a duration, or nothing; NULL: a switch */
     const char *help;
 } CommandFlag;
 

@@ -8,6 +8,7 @@
 #include "base/writer.h"
 #include "cli/command.h"
 #include "cli/decision.h"
+#include "cli/outcome.h"
 #include "cli/print.h"
 #include "cli/process_bulk.h"
 #include "cli/timeline.h"
@@ -32,19 +33,21 @@ static void type_warn(Call *call)
 static ErrorCode start_one(Call *call, SendItem *item, Error *reterr)
 {
     SendItem *items[] = {item};
+    int64_t   wait_ms;
 
+    TRY(wait_take(call, &wait_ms, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(key_take(call, "--id", &item->command_id, reterr));
     TRY(send_many(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
     TRY(error_pass(item->code, &item->error, reterr));
     if (item->is_new)
         wake_domains(call, item->domain);
-    if (call->json)
-        printf("{\"process_id\":\"%s\",\"created\":%s}\n", item->id, item->is_new ? "true" : "false");
-    else
+    if (!call->json)
         printf("%s\n", item->id);
+    else if (!wait_ms)
+        printf("{\"process_id\":\"%s\",\"created\":%s}\n", item->id, item->is_new ? "true" : "false");
     type_warn(call);
-    return OK;
+    return wait_ms ? wait_print(call, "process", PROCESS_DOMAIN_PREFIX, item, wait_ms, reterr) : OK;
 }
 
 static ErrorCode start_each_line(Call *call, const SendItem *model, Error *reterr)

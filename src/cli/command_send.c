@@ -12,6 +12,7 @@
 #include "bus/waker.h"
 #include "cli/command.h"
 #include "cli/decision.h"
+#include "cli/outcome.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 
@@ -96,7 +97,9 @@ void domain_note(Call *call, const char *prefix, const char *domain)
 static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
 {
     SendItem *items[] = {item};
+    int64_t   wait_ms;
 
+    TRY(wait_take(call, &wait_ms, reterr));
     TRY(send_check(item, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     domain_note(call, "", item->domain);
@@ -104,12 +107,12 @@ static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
     TRY(send_many(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
     TRY(error_pass(item->code, &item->error, reterr));
     wake(call, items, 1);
-    if (call->json)
+    if (!call->json)
+        printf("%s\n", item->id);
+    else if (!wait_ms)
         printf("{\"command_id\":\"%s\",\"status\":\"%s\",\"created\":%s}\n", item->id, item->status,
                item->is_new ? "true" : "false");
-    else
-        printf("%s\n", item->id);
-    return OK;
+    return wait_ms ? wait_print(call, "command", "", item, wait_ms, reterr) : OK;
 }
 
 /* ---- one per line ---- */
@@ -208,6 +211,8 @@ ErrorCode send_lines_check(Call *call, int count, Error *reterr)
         return fail(reterr, ERR_USAGE, "--lines reads payloads from standard input, not from arguments");
     if (call_flag(call, "--id") || call_flag(call, "--key"))
         return fail(reterr, ERR_USAGE, "%s names one, --lines sends many", call_flag(call, "--id") ? "--id" : "--key");
+    if (call_flag(call, "--wait"))
+        return fail(reterr, ERR_USAGE, "--wait waits for one, --lines sends many");
     return OK;
 }
 

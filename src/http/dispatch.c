@@ -128,6 +128,13 @@ static ErrorCode check_frame(Request *request, int body_bytes_max, Error *reterr
     return OK;
 }
 
+bool dispatch_is_inline(const Request *request)
+{
+    const Route *route = request->match.route;
+
+    return route->is_inline || (route->inline_with && request_query(request, route->inline_with));
+}
+
 ErrorCode dispatch_head(Server *server, Request *request, Error *reterr)
 {
     const ServerOptions *options = &server->options;
@@ -137,7 +144,7 @@ ErrorCode dispatch_head(Server *server, Request *request, Error *reterr)
     TRY(request_read_target(request, reterr));
     TRY(route_find(&options->routes, request->method, &request->path, &request->match, reterr));
     const Route *route = request->match.route;
-    if (route->deadline_ms > 0)
+    if (route->deadline_ms > 0 && (!route->inline_with || dispatch_is_inline(request)))
         request->deadline.at = mono_plus_ms(request->began, route->deadline_ms);
     request->authentic = route->scope == SCOPE_NONE;
     if (!request->authentic)

@@ -309,6 +309,27 @@ ErrorCode request_query_i64(const Request *request, const char *name, int64_t mi
     return OK;
 }
 
+ErrorCode request_query_seconds(const Request *request, const char *name, int64_t max_s, int64_t *ret_ms, Error *reterr)
+{
+    const char *text = request_query(request, name), *at = text;
+    int64_t     ms   = 0;
+    int         unit = 1000;
+
+    *ret_ms = 0;
+    if (!text)
+        return OK;
+    for (; isdigit((unsigned char)*at) && ms <= max_s; at++)
+        ms = ms * 10 + (*at - '0');
+    ms *= unit;
+    if (at > text && *at == '.' && isdigit((unsigned char)at[1]))
+        for (at++; isdigit((unsigned char)*at); at++)
+            ms += (unit /= 10) * (*at - '0');
+    if (at == text || *at || ms > max_s * 1000)
+        return fail(reterr, ERR_INVALID, "query parameter \"%s\" must be a number from 0 to %" PRId64, name, max_s);
+    *ret_ms = ms;
+    return OK;
+}
+
 const char *request_principal(const Request *request)
 {
     return request->check.name;

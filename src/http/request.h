@@ -37,6 +37,9 @@ void request_body_free(Request *request);
 const char          *request_query(const Request *request, const char *name);
 must_check ErrorCode request_query_i64(const Request *request, const char *name, int64_t min, int64_t max,
                                        int64_t fallback, int64_t *ret_value, Error *reterr);
+/* Seconds, such as 30 or 0.5, as milliseconds; absent: 0. */
+must_check ErrorCode request_query_seconds(const Request *request, const char *name, int64_t max_s, int64_t *ret_ms,
+                                           Error *reterr);
 
 /* The row of the table that the request has matched (route.h). */
 const struct Route *request_route(const Request *request);

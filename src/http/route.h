@@ -30,14 +30,21 @@ typedef ErrorCode RouteHandler(void *app, Request *request, Response *response, 
 /* Decides by the head whether the body is read; on a network thread, so it must not wait. */
 typedef ErrorCode RouteCheck(void *app, Request *request, Error *reterr);
 
-typedef enum { PARAMETER_TEXT, PARAMETER_I64, PARAMETER_BOOL, PARAMETER_UUID, PARAMETER_TIME } ParameterType;
+typedef enum {
+    PARAMETER_TEXT,
+    PARAMETER_I64,
+    PARAMETER_SECONDS,
+    PARAMETER_BOOL,
+    PARAMETER_UUID,
+    PARAMETER_TIME
+} ParameterType;
 
 /* For OpenAPI; handlers check the value. */
 typedef struct {
     const char        *name;
     const char        *help;
     ParameterType      type;
-    int64_t            min, max; /* I64 */
+    int64_t            min, max; /* I64; SECONDS: max */
     int64_t            fallback; /* I64: when absent; 0: none */
     const char *const *words;    /* TEXT: the only values, ended by NULL */
 } RouteParameter;
@@ -46,12 +53,14 @@ typedef struct Route {
     HttpMethod    method;
     const char   *path;
     RouteHandler *handler;
-    Scope         scope;        /* any one of these will do; SCOPE_NONE: open to everyone */
-    RouteHandler *inner;        /* what the handler runs, when and where it sees fit; NULL: it has no other */
-    bool          is_kept;      /* for such a handler: a repeat under one Idempotency-Key gets the stored bytes */
-    bool          is_inline;    /* runs on the network thread: must not wait, but may suspend its request (suspend.h) */
-    int           deadline_ms;  /* 0: the server's default */
-    const FieldTable     *body; /* JSON body; NULL: none is read */
+    Scope         scope;     /* any one of these will do; SCOPE_NONE: open to everyone */
+    RouteHandler *inner;     /* what the handler runs, when and where it sees fit; NULL: it has no other */
+    bool          is_kept;   /* for such a handler: a repeat under one Idempotency-Key gets the stored bytes */
+    bool          is_inline; /* runs on the network thread: must not wait, but may suspend its request (suspend.h) */
+    const char *
+        inline_with; /* a query parameter: a request that has it runs inline, and only it has deadline_ms; NULL: none */
+    int deadline_ms; /* 0: the server's default */
+    const FieldTable     *body;           /* JSON body; NULL: none is read */
     bool                  body_required;  /* also where every field of the table is optional */
     bool                  body_any;       /* a JSON body of any shape, where no table can describe it */
     int                   body_bytes_max; /* 0: the server's limit */

@@ -75,12 +75,13 @@ static Pawl *pawl_new(const char *url, Pool *pool)
 {
     Pawl *pawl = memory_new(1, sizeof *pawl);
 
-    pawl->opener = getpid();
-    pawl->url    = memory_text(url);
-    pawl->pool   = pool;
-    pawl->sender = sender_new(pool);
-    pawl->waker  = waker_new(pool);
-    pawl->ledger = ledger_new(pool);
+    pawl->opener   = getpid();
+    pawl->url      = memory_text(url);
+    pawl->pool     = pool;
+    pawl->sender   = sender_new(pool);
+    pawl->waker    = waker_new(pool);
+    pawl->ledger   = ledger_new(pool);
+    pawl->outcomes = outcome_waits_new(pool);
     mutex_init(&pawl->mutex);
     cond_init(&pawl->left);
     return pawl;
@@ -162,6 +163,7 @@ Pawl *library_enter(Pawl *pawl, int timeout_ms, Error *reterr)
 
 static void pawl_free(Pawl *pawl)
 {
+    outcome_waits_free(pawl->outcomes);
     ledger_free(pawl->ledger);
     waker_free(pawl->waker);
     sender_free(pawl->sender);

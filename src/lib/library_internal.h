@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/sync.h"
 #include "bus/handler_tx.h"
+#include "bus/outcome_wait.h"
 #include "bus/send.h"
 #include "bus/waker.h"
 #include "bus/worker_set.h"
@@ -26,12 +27,13 @@
 #define LIBRARY_ARENA_BYTES ((size_t)256 << 20)
 
 struct Pawl {
-    pid_t   opener; /* the process that may use it */
-    char   *url;
-    Pool   *pool;
-    Sender *sender;
-    Waker  *waker;
-    Ledger *ledger;
+    pid_t         opener; /* the process that may use it */
+    char         *url;
+    Pool         *pool;
+    Sender       *sender;
+    Waker        *waker;
+    Ledger       *ledger;
+    OutcomeWaits *outcomes;
 
     Mutex mutex; /* guards the rest */
     Cond  left;

@@ -63,6 +63,11 @@ pawl.send_items          sender
 pawl.command_status      reader
 pawl.command_number      reader
 pawl.commands_find       reader
+pawl.commands_show       app
+pawl.commands_fit        reader
+pawl.outcomes_find       reader
+pawl.outcomes_ended      reader
+pawl.outcome_get         app
 pawl.page_check          reader
 pawl.command_ids         reader
 pawl.pending_ids         reader
