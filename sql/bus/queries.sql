@@ -25,6 +25,14 @@ from pawl.backlog_domains() b
 select batch_id, is_new
 from pawl.batch_new($1, $2, $3)
 
+-- name: batch_list
+-- $1 status, $2 name, $3 since, $4 until, $5 ids below, $6 limit; all but the limit may be null. Columns: as
+-- pawl.batch_page. A row without an id ends a page behind which there may be more.
+select coalesce(b.id, 0) as id, b.searched_to, b.batch_id, b.name, b.status, b.domain, pawl.micros(b.created_at) as created_at,
+       pawl.micros(b.sealed_at) as sealed_at, pawl.micros(b.completed_at) as completed_at
+from pawl.batch_page($1::text, $2::text, $3::text::timestamptz, $4::text::timestamptz, $5::bigint, $6::integer) b
+order by b.searched_to desc
+
 -- name: batch_progress
 -- $1 batch id. Columns: as pawl.batch_progress.
 select batch_id, name, status, total, pending, in_progress, completed, failed, canceled, in_tsq, created_at,

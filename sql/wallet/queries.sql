@@ -30,6 +30,14 @@ select (select (t - '{hold,entries,kind,other,ref,status}'::text[]) || (t -> 'ho
         from wallet.transaction($1::uuid) t
         where t ? 'hold')::text as value
 
+-- name: hold_page
+-- Holds, newest first. $1 owner or the beginning of one and "*", $2 asset, $3 status, $4 since, $5 until, $6 ids below,
+-- $7 limit; all but the limit may be null. A row without an id ends a page behind which there may be more.
+select coalesce(h.id, 0) as id, h.searched_to, h.txn_id, h.owner, h.asset, h.amount, h.captured, h.remaining, h.status,
+       pawl.micros(h.expires_at) as expires_at, pawl.micros(h.at) as at
+from wallet.hold_page($1::text, $2::text, $3::text, $4::text::timestamptz, $5::text::timestamptz, $6::bigint, $7::integer) h
+order by h.searched_to desc
+
 -- name: list
 -- All wallets of owner $1, by asset.
 select l.ord, l.owner, l.asset, l.balance, l.held, l.available, l.floor, l.version, l.frozen, l.metadata,
@@ -98,6 +106,15 @@ select wallet.transaction($1::uuid)::text as value
 -- What a transaction changed, as a JSON array. It never changes. $1 txn id
 select (wallet.transaction($1::uuid) -> 'entries')::text as value
 
+-- name: transaction_page
+-- Transactions, newest first. $1 owner or the beginning of one and "*", $2 asset, $3 kind, $4 posted or refused, $5 since,
+-- $6 until, $7 ids below, $8 limit; as hold_page.
+select coalesce(t.id, 0) as id, t.searched_to, t.txn_id, t.kind, t.status, t.owner, t.other, t.asset, t.amount, t.ref, t.refusal,
+       t.reason, pawl.micros(t.at) as at
+from wallet.transaction_page($1::text, $2::text, $3::text, $4::text, $5::text::timestamptz, $6::text::timestamptz, $7::bigint,
+                             $8::integer) t
+order by t.searched_to desc
+
 -- name: verify_plan
 -- What there is to verify, in pieces. $1 incremental
 select p.step, p.low, p.high, p.work from wallet.verify_plan($1::boolean) p
@@ -109,3 +126,11 @@ select wallet.verify_record($1::bigint)
 -- name: verify_step
 -- One piece of a verification; a row per finding. $1 step, $2 low, $3 high
 select v.what, v.which, v.sentence from wallet.verify_step($1::text, $2::bigint, $3::bigint) v
+
+-- name: wallet_page
+-- Wallets, newest first. $1 owner or the beginning of one and "*", $2 asset, $3 since, $4 until, $5 ids below, $6 limit;
+-- as hold_page.
+select coalesce(w.id, 0) as id, w.searched_to, w.owner, w.asset, w.balance, w.held, w.available, w.floor, w.version, w.frozen,
+       pawl.micros(w.created_at) as created_at
+from wallet.wallet_page($1::text, $2::text, $3::text::timestamptz, $4::text::timestamptz, $5::bigint, $6::integer) w
+order by w.searched_to desc

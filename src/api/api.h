@@ -66,7 +66,7 @@ RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
 RouteHandler api_domain_list, api_domain_show;
 RouteHandler api_policy_show, api_policy_set, api_policy_reset;
-RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend, api_progress;
+RouteHandler api_batch_list, api_batch_show, api_batch_seal, api_claim, api_settle, api_extend, api_progress;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
 /* Runs the inner handler of its route apart from the executors: see apart.c. */
@@ -79,6 +79,7 @@ RouteHandler api_process_retry, api_process_cancel, api_process_complete;
 RouteHandler api_process_move;
 RouteHandler api_activation_claim, api_activation_report, api_activation_extend, api_activation_progress;
 
+RouteHandler api_wallet_list, api_hold_list, api_transaction_list;
 RouteHandler api_wallet_open, api_wallet_show, api_owner_wallets, api_entry_list, api_statement;
 RouteHandler api_topup, api_spend, api_transfer, api_transfer_batch, api_transaction_post, api_refund;
 RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_unfreeze, api_floor;
@@ -91,7 +92,8 @@ extern const RouteParameter api_rating_board_parameters[], api_rating_page_param
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_show_parameters[],
     api_process_signal_parameters[], api_process_version_parameters[];
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
-    api_verify_parameters[];
+    api_verify_parameters[], api_wallet_list_parameters[], api_hold_list_parameters[],
+    api_transaction_list_parameters[], api_batch_parameters[];
 
 /* ---- body.c, parameter.c: what a request gives ---- */
 

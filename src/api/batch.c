@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "api/domain.h"
+#include "api/page.h"
 #include "base/uuid.h"
 #include "base/writer.h"
 #include "bus/batch.h"
@@ -153,6 +154,46 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
     request_body_free(request);
     request_suspend(request, &(Suspend){.on_resume = batch_end}, sending);
     lock_calls_submit(api->batches, &sending->call);
+    return OK;
+}
+
+/* ---- list ---- */
+
+const RouteParameter api_batch_parameters[] = {
+    {"status", "only this status", .words = batch_statuses},
+    {"name", "only this name"},
+    {"since", "not created before this moment", PARAMETER_TIME},
+    {"until", "not created after this moment", PARAMETER_TIME},
+    PAGE_PARAMETERS,
+    {NULL, NULL},
+};
+
+/* Without those whose first command the token must not read. */
+static int list_filter(const Request *request, BatchLine *list, int count)
+{
+    int kept = 0;
+
+    for (int i = 0; i < count; i++)
+        if (domain_is_open(request, list[i].domain, DOMAIN_READ))
+            list[kept++] = list[i];
+    return kept;
+}
+
+ErrorCode api_batch_list(void *context, Request *request, Response *response, Error *reterr)
+{
+    const Api  *api    = context;
+    BatchFilter filter = {.status = request_query(request, "status"), .name = request_query(request, "name")};
+    BatchLine  *list;
+    int64_t     next;
+    int         count;
+
+    TRY(api_moment_take(request, "since", &filter.since, reterr));
+    TRY(api_moment_take(request, "until", &filter.until, reterr));
+    TRY(page_take(request, &filter.limit, &filter.before, reterr));
+    TRY(batch_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, &next,
+                   reterr));
+    count = list_filter(request, list, count);
+    page_write_next(list, count, next, PAGE_ROW(BatchLine, batch_line_write, id), response);
     return OK;
 }
 

@@ -97,6 +97,15 @@ static const AnswerField batch_fields[] = {
     I64("canceled", AT(Batch, canceled)), I64("in_tsq", AT(Batch, in_tsq)), TIME("created_at", AT(Batch, created_at)),
     TIME("completed_at", AT(Batch, completed_at), .nullable = true)};
 TABLE(batch, "Batch");
+static const AnswerField batch_line_fields[] = {
+    UUID("batch_id", AT(BatchLine, batch_id)), TEXT("name", AT(BatchLine, name), .nullable = true),
+    TEXT("status", AT(BatchLine, status), .words = batch_statuses),
+    TEXT("domain", AT(BatchLine, domain), .nullable = true, .help = "of its first command; null: it has none"),
+    TIME("created_at", AT(BatchLine, created_at)), TIME("sealed_at", AT(BatchLine, sealed_at), .nullable = true),
+    TIME("completed_at", AT(BatchLine, completed_at), .nullable = true)};
+TABLE(batch_line, "BatchLine");
+static const AnswerField batches_fields[] = {ROWS("items", batch_line), NEXT_CURSOR};
+TABLE(batches, "Batches");
 
 static const AnswerField claimed_item_fields[] = {
     UUID("command_id", AT(ClaimedCommand, command_id)), TEXT("type", AT(ClaimedCommand, type)),

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "base/word.h"
 #include "bus/answers.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -110,4 +111,30 @@ ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char
 void batch_write(Writer *writer, const void *batch)
 {
     writer_row(writer, &answer_batch, batch);
+}
+
+/* ---- lists ---- */
+
+DB_SHAPE(batch_line, BatchLine, BATCH_LINE_COLUMNS);
+
+const char *const batch_statuses[] = {"OPEN", "SEALED", "COMPLETED", NULL};
+
+ErrorCode batch_list(Pool *pool, Deadline deadline, Arena *arena, const BatchFilter *filter, BatchLine **ret_list,
+                     int *ret_count, int64_t *ret_next, Error *reterr)
+{
+    TxOptions options = {.name = "batch_list", .deadline = deadline, .arena = arena, .read_only = true};
+
+    TRY(word_check("status", filter->status, batch_statuses, reterr));
+    TRY(db_call_many(pool, &options, sql_bus_batch_list,
+                     DB_ARGS(db_text(filter->status), db_text(filter->name), db_text(filter->since),
+                             db_text(filter->until), filter->before ? db_i64(filter->before) : db_null(),
+                             db_i32(filter->limit)),
+                     &batch_line_shape, ret_list, ret_count, reterr));
+    *ret_next = db_page_next(*ret_list, sizeof(BatchLine), filter->limit, ret_count);
+    return OK;
+}
+
+void batch_line_write(Writer *writer, const void *line)
+{
+    writer_row(writer, &answer_batch_line, line);
 }

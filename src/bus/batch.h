@@ -45,4 +45,28 @@ must_check ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena,
 /* As JSON, the same for HTTP and the command line. */
 RowWrite batch_write; /* of a Batch */
 
+/* A batch in a list: without the numbers of its commands, which would have to be counted. */
+#define BATCH_LINE_COLUMNS(X, T)     \
+    X(T, I64, id, searched_to)       \
+    X(T, UUID, batch_id)             \
+    X(T, TEXT, name, status, domain) \
+    X(T, TIME, created_at, sealed_at, completed_at)
+DB_ROW(BatchLine, BATCH_LINE_COLUMNS);
+
+typedef struct {
+    const char *status, *name; /* NULL: all */
+    const char *since, *until; /* RFC 3339, of created_at, both included; NULL: no limit */
+    int64_t     before;        /* cursor: ids below this; 0: from the newest */
+    int         limit;         /* 1 to 1000 */
+} BatchFilter;
+extern const char *const batch_statuses[]; /* ended by NULL */
+
+/* The most rows that one call reads. */
+#define BATCH_PAGE_ROWS 20000
+
+/* Newest first; *ret_next as command_list(). ERR_INVALID: a status that does not exist. */
+must_check ErrorCode batch_list(Pool *pool, Deadline deadline, Arena *arena, const BatchFilter *filter,
+                                BatchLine **ret_list, int *ret_count, int64_t *ret_next, Error *reterr);
+RowWrite             batch_line_write; /* of a BatchLine */
+
 #endif

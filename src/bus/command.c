@@ -81,7 +81,6 @@ ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const Comman
 {
     TxOptions options = reading("command_list", deadline, arena);
     void     *rows;
-    Command  *list;
     int       count;
 
     TRY(command_status_check(filter->status, reterr));
@@ -92,13 +91,8 @@ ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const Comman
                              db_i64(filter->before ? filter->before : INT64_MAX), db_i32(filter->limit),
                              db_i32(COMMAND_PAGE_ROWS)),
                      &command_shape, &rows, &count, reterr));
-    list      = rows;
-    *ret_next = 0;
-    if (count > 0 && list[count - 1].id == 0) /* the limit of rows ended the page */
-        *ret_next = list[--count].searched_to;
-    else if (count == filter->limit)
-        *ret_next = list[count - 1].searched_to;
-    *ret_list  = list;
+    *ret_next  = db_page_next(rows, sizeof(Command), filter->limit, &count);
+    *ret_list  = rows;
     *ret_count = count;
     return OK;
 }

@@ -290,6 +290,29 @@ static const CommandFlag wallet_entries_flags[] = {
     {"--kind", "K", "only this kind: topup, spend, transfer, hold, capture, void, expire, refund, ..."},
     WALLET_SINCE, WALLET_UNTIL, WALLET_ASSET, FLAGS_END,
 };
+#define LIST_LIMIT {"--limit", "N", "at most this many; default: 100"}
+#define LIST_SPAN  {"--since", "TIME", "not before this moment: 2026-11-15, 2026-11-15T10:30:00Z, or 1h for an hour ago"}, \
+                   {"--until", "TIME", "not after this moment"}
+#define LIST_OWNER {"--owner", "OWNER", "only this owner, or all whose name begins so: eu/*"}
+#define LIST_ASSET {"--asset", "A", "only this asset"}
+static const CommandFlag wallet_list_flags[] = {LIST_OWNER, LIST_ASSET, LIST_SPAN, LIST_LIMIT, FLAGS_END};
+static const CommandFlag wallet_holds_flags[] = {
+    LIST_OWNER, LIST_ASSET,
+    {"--status", "S", "OPEN, CAPTURED, VOIDED or EXPIRED"},
+    LIST_SPAN, LIST_LIMIT, FLAGS_END,
+};
+static const CommandFlag wallet_transactions_flags[] = {
+    {"--owner", "OWNER", "only those in which this owner is on either side, or one whose name begins so: eu/*"},
+    LIST_ASSET,
+    {"--kind", "K", "only this kind: topup, spend, transfer, hold, capture, void, expire, refund, ..."},
+    {"--status", "S", "posted or refused"},
+    LIST_SPAN, LIST_LIMIT, FLAGS_END,
+};
+static const CommandFlag batch_list_flags[] = {
+    {"--status", "S", "OPEN, SEALED or COMPLETED"},
+    {"--name", "TEXT", "only this name"},
+    LIST_SPAN, LIST_LIMIT, FLAGS_END,
+};
 static const CommandFlag wallet_statement_flags[] = {
     WALLET_SINCE, WALLET_UNTIL,
     {"--csv", NULL, "as comma-separated values"},
@@ -321,6 +344,7 @@ const CliCommand cli_commands[] = {
     {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "end a command in troubleshooting as CANCELED"},
     {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   complete_flags, "end a command in troubleshooting as COMPLETED"},
     {"batch",   "create", "",          0, 0, command_batch_create,   batch_flags, "open a batch and print its id; add commands with send --batch"},
+    {"batch",   "list",   "",          0, 0, command_batch_list,     batch_list_flags, "list batches, newest first"},
     {"batch",   "seal",   "ID",        1, 1, command_batch_seal,     NULL,       "seal a batch: no more commands can be added"},
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show the progress of a batch"},
     {"domain",  "list",   "",          0, 0, command_domain_list,    domain_list_flags, "list domains: how many commands each has where, and how long the oldest has been queued"},
@@ -338,6 +362,9 @@ const CliCommand cli_commands[] = {
     {"process", "cancel", "[ID]",      0, 1, command_process_cancel, process_cancel_flags, "cancel a process"},
     {"process", "complete", "[ID]",    0, 1, command_process_complete, process_complete_flags, "end a process in troubleshooting as COMPLETED"},
     {"process", "move",   "[ID]",      0, 1, command_process_move,   process_move_flags, "move a process to a newer version of its definition"},
+    {"wallet",  "list",   "",          0, 0, command_wallet_list,    wallet_list_flags, "list wallets, newest first"},
+    {"wallet",  "holds",  "",          0, 0, command_wallet_holds,   wallet_holds_flags, "list holds, newest first"},
+    {"wallet",  "transactions", "",    0, 0, command_wallet_transactions, wallet_transactions_flags, "list operations that were decided, newest first"},
     {"wallet",  "create", "OWNER",     1, 1, command_wallet_create,  wallet_create_flags, "open a wallet"},
     {"wallet",  "topup",  "OWNER N",   2, 2, command_wallet_post,    wallet_flags, "credit a wallet from @system"},
     {"wallet",  "spend",  "OWNER N",   2, 2, command_wallet_post,    wallet_flags, "debit a wallet to @system"},

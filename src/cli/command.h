@@ -114,7 +114,7 @@ CommandRun command_serve, command_migrate, command_migrate_status, command_docto
 CommandRun command_db_start, command_db_stop, command_db_status, command_db_url;
 CommandRun command_dlq_list, command_dlq_show, command_dlq_retry, command_dlq_delete;
 CommandRun command_key_create, command_key_list, command_key_revoke;
-CommandRun command_batch_create, command_batch_seal, command_batch_show;
+CommandRun command_batch_create, command_batch_list, command_batch_seal, command_batch_show;
 CommandRun command_domain_list, command_domain_show;
 CommandRun command_send, command_work, command_policy_show, command_policy_set, command_policy_reset;
 CommandRun command_command_show, command_command_list, command_command_cancel;
@@ -125,6 +125,7 @@ CommandRun command_process_signal, command_process_retry, command_process_cancel
     command_process_move;
 CommandRun command_wallet_create, command_wallet_post, command_wallet_batch;
 CommandRun command_wallet_balance, command_wallet_entries, command_wallet_show, command_wallet_statement;
+CommandRun command_wallet_list, command_wallet_holds, command_wallet_transactions;
 CommandRun command_wallet_events, command_wallet_verify;
 CommandRun command_rating_leaderboard, command_rating_history, command_rating_verify;
 CommandRun command_bench, command_completion, command_health, command_help, command_version;

@@ -4,14 +4,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/word.h"
 #include "base/writer.h"
 #include "bus/batch.h"
 #include "bus/command.h"
 #include "bus/send_fields.h"
 #include "cli/command.h"
 #include "cli/decision.h"
+#include "cli/pages.h"
 #include "cli/print.h"
-#include "cli/progress.h"
 #include "cli/timeline.h"
 
 #define LIST_MAX 1000
@@ -56,34 +57,15 @@ static const ListColumn list_columns[] = {
     {"error",     NULL, CELL_TEXT, offsetof(Command, error)     },
 };
 
-/* Page by page, until the limit or the end: a filter that matches few of many commands has pages without any. */
-static ErrorCode pages_print(Call *call, const CommandFilter *filter, const ListShape *shape, Error *reterr)
+static ErrorCode commands_read(Call *call, Arena *arena, const void *filter, int limit, int64_t before, void *ret_rows,
+                               int *ret_count, int64_t *ret_next, Error *reterr)
 {
-    CommandFilter page = *filter;
-    Progress      progress;
-    List          list;
-    int64_t       pages = 0;
-    ErrorCode     code;
+    CommandFilter page = *(const CommandFilter *)filter;
 
-    progress_begin(&progress);
-    list_begin(&list, shape, call->arena, call->json);
-    do {
-        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-        Command                  *rows;
-        int                       count;
-
-        code =
-            command_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, &rows, &count, &page.before, reterr);
-        if (code != OK)
-            break;
-        list_rows(&list, rows, count);
-        page.limit -= count;
-        progress_show(&progress, ++pages * COMMAND_PAGE_ROWS, "rows read");
-    } while (page.limit > 0 && page.before);
-    progress_end(&progress);
-    if (code == OK)
-        list_end(&list);
-    return code;
+    page.limit  = limit;
+    page.before = before;
+    return command_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, ret_rows, ret_count, ret_next,
+                        reterr);
 }
 
 static ErrorCode commands_print(Call *call, const CommandFilter *filter, const char *none, Error *reterr)
@@ -98,7 +80,7 @@ static ErrorCode commands_print(Call *call, const CommandFilter *filter, const c
         printf(call->json ? "{\"count\":%" PRId64 "}\n" : "%" PRId64 "\n", total);
         return OK;
     }
-    return pages_print(call, filter, &shape, reterr);
+    return list_pages(call, &(Pages){commands_read, filter, &shape, filter->limit, COMMAND_PAGE_ROWS}, reterr);
 }
 
 ErrorCode command_command_list(Call *call, Error *reterr)
@@ -251,6 +233,43 @@ ErrorCode command_batch_show(Call *call, Error *reterr)
     TRY(call_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     return batch_print(call, id, reterr);
+}
+
+static const ListColumn batch_columns[] = {
+    {"id",        NULL, CELL_TEXT, offsetof(BatchLine, batch_id)    },
+    {"name",      NULL, CELL_TEXT, offsetof(BatchLine, name)        },
+    {"status",    NULL, CELL_TEXT, offsetof(BatchLine, status)      },
+    {"domain",    NULL, CELL_TEXT, offsetof(BatchLine, domain)      },
+    {"created",   NULL, CELL_TIME, offsetof(BatchLine, created_at)  },
+    {"completed", NULL, CELL_TIME, offsetof(BatchLine, completed_at)},
+};
+
+static ErrorCode batches_read(Call *call, Arena *arena, const void *filter, int limit, int64_t before, void *ret_rows,
+                              int *ret_count, int64_t *ret_next, Error *reterr)
+{
+    BatchFilter page = *(const BatchFilter *)filter;
+
+    page.limit  = limit;
+    page.before = before;
+    return batch_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, ret_rows, ret_count, ret_next, reterr);
+}
+
+ErrorCode command_batch_list(Call *call, Error *reterr)
+{
+    static const ListShape shape = {batch_columns, COUNT(batch_columns), sizeof(BatchLine), "no batches",
+                                    batch_line_write};
+
+    BatchFilter filter = {.status = call_flag(call, "--status"), .name = call_flag(call, "--name")};
+    int64_t     since, until;
+
+    TRY(call_limit(call, PAGES_LIMIT_MAX, &filter.limit, reterr));
+    TRY(call_moment(call, "--since", &since, reterr));
+    TRY(call_moment(call, "--until", &until, reterr));
+    filter.since = moment_text(call->arena, since);
+    filter.until = moment_text(call->arena, until);
+    TRY(word_check("--status", filter.status, batch_statuses, reterr) == OK ? OK : ERR_USAGE);
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    return list_pages(call, &(Pages){batches_read, &filter, &shape, filter.limit, BATCH_PAGE_ROWS}, reterr);
 }
 
 /* Open and empty: commands are added by send --batch, from any process. */

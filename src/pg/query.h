@@ -137,6 +137,11 @@ must_check ErrorCode db_table(Tx *tx, const char *sql, int count, const char *co
 /* A statement of a transaction whose time is over is not sent: else a fast answer would decide whether it counts. */
 must_check ErrorCode db_check_time(const Tx *tx, Error *reterr);
 
+/* The page of a list, whose rows begin with `int64_t id, searched_to`. A last row without an id only says that the page
+ * ended because it had read so many rows; it is left out of *count. Returns where the next page begins, 0: there is
+ * none. */
+int64_t db_page_next(const void *rows, size_t row_size, int limit, int *count);
+
 /* The one row of several, or the error that says what is wrong with their number. */
 must_check ErrorCode db_only(const DbShape *shape, const void *rows, int count, void *ret_row, Error *reterr);
 /* The mapper by itself, for tests on hand-made results. */

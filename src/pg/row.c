@@ -154,3 +154,19 @@ ErrorCode db_table(Tx *tx, const char *sql, int count, const char *const *parame
                    &result, reterr));
     return table_copy(result, tx->arena, ret_table, reterr);
 }
+
+int64_t db_page_next(const void *rows, size_t row_size, int limit, int *count)
+{
+    struct {
+        int64_t id, searched_to;
+    } last;
+
+    if (*count == 0)
+        return 0;
+    memcpy(&last, (const char *)rows + row_size * (size_t)(*count - 1), sizeof last);
+    if (last.id == 0)
+        --*count;
+    else if (*count < limit)
+        return 0;
+    return last.searched_to;
+}

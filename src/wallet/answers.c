@@ -5,6 +5,7 @@
 
 #include "base/finding.h"
 #include "wallet/entry.h"
+#include "wallet/list.h"
 
 #include "base/answer_field.h"
 
@@ -82,13 +83,11 @@ TABLE(verdicts, "Verdicts");
 
 /* ---- transactions, holds, proof ---- */
 
-static const char *const hold_states[] = {"OPEN", "CAPTURED", "VOIDED", "EXPIRED", NULL};
 static const AnswerField hold_part_fields[] = {
-    I64("amount"), I64("captured"), TEXT("status", .words = hold_states), TIME("expires_at", .optional = true)};
+    I64("amount"), I64("captured"), TEXT("status", .words = hold_statuses), TIME("expires_at", .optional = true)};
 static TABLE(hold_part, "HoldState");
-static const char *const posting_states[] = {"posted", "refused", NULL};
 static const AnswerField transaction_fields[] = {
-    UUID("txn_id"), TEXT("kind"), TEXT("status", .words = posting_states), TEXT("owner", .optional = true),
+    UUID("txn_id"), TEXT("kind"), TEXT("status", .words = transaction_statuses), TEXT("owner", .optional = true),
     TEXT("other", .optional = true), TEXT("asset", .optional = true), I64("amount", .optional = true),
     UUID("ref", .optional = true), JSON("metadata", .optional = true), TEXT("refusal", .optional = true, .help = "its SQLSTATE"),
     TEXT("reason", .optional = true), I64("refunded", .optional = true),
@@ -96,9 +95,37 @@ static const AnswerField transaction_fields[] = {
 TABLE(transaction, "Transaction");
 static const AnswerField hold_fields[] = {
     UUID("txn_id"), TEXT("owner"), TEXT("asset"), I64("amount"), I64("captured"), I64("remaining"),
-    TEXT("status", .words = hold_states), JSON("metadata", .optional = true), I64("refunded", .optional = true),
+    TEXT("status", .words = hold_statuses), JSON("metadata", .optional = true), I64("refunded", .optional = true),
     TIME("expires_at", .optional = true), TIME("at")};
 TABLE(hold, "Hold");
+
+/* ---- lists ---- */
+
+static const AnswerField wallet_line_fields[] = {
+    TEXT("owner"), TEXT("asset"), I64("balance"), I64("held"), I64("available"), FLOOR, I64("version"), BOOL("frozen"), TIME("created_at")};
+static TABLE(wallet_line, "WalletLine");
+static const AnswerField wallet_lines_fields[] = {ROWS("items", wallet_line), NEXT_CURSOR};
+TABLE(wallet_lines, "WalletLines");
+static const AnswerField hold_line_fields[] = {
+    UUID("txn_id", AT(HoldLine, txn_id)), TEXT("owner", AT(HoldLine, owner)), TEXT("asset", AT(HoldLine, asset)),
+    I64("amount", AT(HoldLine, amount)), I64("captured", AT(HoldLine, captured)),
+    I64("remaining", AT(HoldLine, remaining), .help = "what is still reserved"),
+    TEXT("status", AT(HoldLine, status), .words = hold_statuses), TIME("expires_at", AT(HoldLine, expires_at), .nullable = true),
+    TIME("at", AT(HoldLine, at))};
+TABLE(hold_line, "HoldLine");
+static const AnswerField hold_lines_fields[] = {ROWS("items", hold_line), NEXT_CURSOR};
+TABLE(hold_lines, "HoldLines");
+static const AnswerField transaction_line_fields[] = {
+    UUID("txn_id", AT(TransactionLine, txn_id)), TEXT("kind", AT(TransactionLine, kind)),
+    TEXT("status", AT(TransactionLine, status), .words = transaction_statuses), TEXT("owner", AT(TransactionLine, owner)),
+    TEXT("other", AT(TransactionLine, other), .nullable = true), TEXT("asset", AT(TransactionLine, asset)),
+    I64("amount", AT(TransactionLine, amount)),
+    UUID("ref", AT(TransactionLine, ref), .nullable = true, .help = "the hold that it ends, or the transaction that it refunds"),
+    TEXT("refusal", AT(TransactionLine, refusal), .nullable = true, .help = "its problem type"),
+    TEXT("reason", AT(TransactionLine, reason), .nullable = true), TIME("at", AT(TransactionLine, at))};
+TABLE(transaction_line, "TransactionLine");
+static const AnswerField transaction_lines_fields[] = {ROWS("items", transaction_line), NEXT_CURSOR};
+TABLE(transaction_lines, "TransactionLines");
 
 static const AnswerField verify_fields[] = {
     BOOL("ok"), I64("rows"), I64("seals"), I64("unsealed"), I64("took_ms"), ROWS("findings", finding),

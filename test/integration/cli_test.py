@@ -11,14 +11,14 @@ from checks import dead_letters_put, refused
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, wait_until
 
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
-            "tsq cancel", "tsq complete", "batch create", "batch seal", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
+            "tsq cancel", "tsq complete", "batch create", "batch list", "batch seal", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
             "db status", "db url", "dlq list", "dlq show", "dlq retry", "dlq delete", "key create", "key list",
             "key revoke", "policy set", "policy show", "policy reset",
             "domain list", "domain show",
             *(f"process {verb}" for verb in ("define", "definitions", "start", "show", "list", "signal", "retry", "cancel", "complete", "move")),
             "rating leaderboard", "rating history", "rating verify",
             "bench bot", "bench commands", "bench latency", "bench processes", "bench transfers", "health", "completion", "help", "version", *(f"wallet {verb}" for verb in (
-                "create", "topup", "spend", "transfer", "hold", "capture", "void", "refund", "freeze", "unfreeze", "floor",
+                "list", "holds", "transactions", "create", "topup", "spend", "transfer", "hold", "capture", "void", "refund", "freeze", "unfreeze", "floor",
                 "batch", "balance", "entries", "statement", "show", "verify", "events"))]
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

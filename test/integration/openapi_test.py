@@ -178,6 +178,7 @@ def tour_commands(tour, pawl):
     batch = tour.ask("POST", "/v1/commands/batch", {"open": True, "name": "night", "items": [command, command]}).json["batch_id"]
     bad = {"items": [command, {**command, "command_id": sent, "payload": 2}]}
     tour.ask("POST", "/v1/commands/batch", bad)
+    tour.ask("GET", "/v1/batches")
     tour.ask("GET", "/v1/batches/{id}", id=batch)
     tour.ask("POST", "/v1/batches/{id}/seal", id=batch)
     tour.ask("GET", "/v1/commands/{id}", id=sent)
@@ -275,6 +276,9 @@ def tour_ledger(tour):
     taken = post("/v1/holds/{txn_id}/capture", id_=hold, amount=20, to="bob")
     post("/v1/holds/{txn_id}/void", id_=held)
     post("/v1/transactions/{txn_id}/refund", id_=paid, amount=1)
+    tour.ask("GET", "/v1/wallets")
+    tour.ask("GET", "/v1/holds")
+    tour.ask("GET", "/v1/transactions")
     for one in (spent, refused, paid, multi, hold, held, taken):
         tour.ask("GET", "/v1/transactions/{txn_id}", txn_id=one)
     for one in (hold, held):

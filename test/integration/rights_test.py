@@ -35,6 +35,7 @@ pawl.key                 sender poster
 pawl.batch_new           sender
 pawl.batch_seal          sender
 pawl.batch_progress      reader sender
+pawl.batch_page          reader
 pawl.cancel              sender
 pawl.command_cancel      sender
 pawl.decided_status      sender
@@ -183,6 +184,9 @@ wallet.get              reader poster
 wallet.assets_of         reader poster
 wallet.balance_at        reader poster
 wallet.entries           reader poster
+wallet.wallet_page       reader poster
+wallet.hold_page         reader poster
+wallet.transaction_page  reader poster
 wallet.statement         reader poster
 wallet.transaction       reader poster
 wallet.open              poster
