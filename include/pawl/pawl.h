@@ -107,16 +107,29 @@ typedef struct {
     const char *actor;          /* the sender's name in the audit; NULL: none */
     const char *
         order_key; /* commands of the domain with the same key run one at a time, in the order of sending; NULL: none */
+    const char *
+        key; /* any text in place of command_id, such as "order-17": it becomes the id, and counts in all domains; NULL: none */
+    /* While another command of the domain and type has this key, the command is a duplicate, and is not sent; NULL: none. See docs/bus.md. */
+    const char *unique_key;
+    const char *
+        unique_for; /* how long a command has its key: "queued" (until it begins), "active" (until it has ended), or a time such as "1h";
+                               NULL: "active" */
+    /* What a duplicate does, if the other command has not begun: "keep", "replace" (its payload), "move" (it is due after this delay_ms, or
+     * now); NULL: "keep" */
+    const char *on_duplicate;
 } PawlCommand;
 #define PAWL_PRIORITY_LOWEST (-1) /* priority 0; in PawlCommand and PawlStart 0 means the default */
 
 /* The verdict on one command. */
 typedef struct {
-    char        id[37];
+    char        id[37]; /* of a duplicate: of the command that has the unique key */
     bool        is_new; /* false: it existed before, and nothing changed */
     const char *status; /* its present status: "PENDING", "COMPLETED", ...; a constant. NULL: it was not sent */
     PawlError   error;  /* PAWL_OK: it was sent. PAWL_REFUSED: a bad field, or this id has another type or payload.
                            PAWL_NOT_FOUND: there is no such batch */
+    const char *
+        duplicate; /* what became of the command that has the unique key: "kept", "replaced" or "moved"; a constant. NULL: it is no
+                              duplicate */
 } PawlSent;
 
 /* After PAWL_UNKNOWN send it again with the id in *ret_sent: it will still be one command. Threads that send at the same
@@ -257,6 +270,7 @@ typedef struct {
     const char *on_deadline;
     long long   delay_ms; /* it is due after this time; 0: now */
     int         priority; /* 1 to 9, the highest first, or PAWL_PRIORITY_LOWEST; 0: 4 */
+    const char *key; /* any text in place of process_id: it becomes the id, and counts in all domains; NULL: none */
 } PawlStart;
 /* As pawl_send(): the id is in *ret_sent, and after PAWL_UNKNOWN the same start with this id is still one process. */
 PawlStatus pawl_process_start(Pawl *pawl, const PawlStart *start, int timeout_ms, PawlSent *ret_sent, PawlError *error);

@@ -51,7 +51,7 @@ as $$
 declare
   v_gone bigint;
 begin
-  p_ids := pawl.attached_prunable(p_ids);
+  p_ids := pawl.unique_prunable(pawl.attached_prunable(p_ids), pawl.now());
   with command as (
     delete from pawl.command c where c.id = any (p_ids)
     returning c.id, c.command_id, c.domain_id, c.type, c.payload, c.created_at, c.sender
@@ -62,10 +62,12 @@ begin
     delete from pawl.progress g where g.id = any (p_ids)
   ), lost as (
     delete from pawl.lost_attempt l where l.id = any (p_ids)
+  ), replaced as (
+    delete from pawl.replaced_payload r where r.id = any (p_ids) returning r.id, r.payload_hash
   ), key as (
     insert into pawl.kept_key (command_id, domain_id, type, payload_hash, status, ended_at)
-    select c.command_id, c.domain_id, c.type, pawl.payload_hash(c.payload), o.status, o.ended_at
-    from command c join outcome o on o.id = c.id
+    select c.command_id, c.domain_id, c.type, coalesce(r.payload_hash, pawl.payload_hash(c.payload)), o.status, o.ended_at
+    from command c join outcome o on o.id = c.id left join replaced r on r.id = c.id
     on conflict (command_id, domain_id) do nothing
   ), audit as (
     insert into pawl.kept_audit (id, domain_id, command_id, created_at, sender, started_at, worker, ended_at, status, attempts, error)
@@ -161,6 +163,7 @@ begin
   where k.ctid = any (array(
     select k.ctid from pawl.kept_key k where k.ended_at < v_cutoff order by k.ended_at limit p_limit));
   get diagnostics v_gone = row_count;
+  perform pawl.unique_prune(p_limit, pawl.now());
   delete from pawl.batch b
   where b.id = any (array(
     select b.id from pawl.batch b

@@ -268,6 +268,10 @@ select pawl.has_work($1::integer, $2::text[])::integer::bigint as value
 -- The id of a key of the role that is connected. $1 the key
 select pawl.key($1::text)::text as value
 
+-- name: keys
+-- The same of several, in their order; null: no key. $1 the keys
+select pawl.key(u.key)::text as value from unnest($1::text[]) with ordinality u (key, ord) order by u.ord
+
 -- name: maintain
 -- $1 most rows, $2 ms after which an open batch without new commands is sealed, $3 days to keep replies, $4 days to
 -- keep resolved dead letters, $5 the reply queue to go on from, or null, $6 how many reply queues pawl creates in all.
@@ -340,12 +344,13 @@ select pawl.retry_policy_set($1::text, $2::text, $3::bigint[], $4::text)
 -- ids were made for this call; if all commands are new, one row with the ord 0 says so; $15 texts for the module that
 -- reserves the domain, may be null; $16 true: the id is that of a key, may be null; $17 tokens of items that may start, or
 -- null: none may; for $18 worker, $19 lease in ms, $20 types that it handles, or null, $21 positions behind which its
--- claims begin
-select s.ord, s.is_new, s.status, s.refusal, s.number, s.payload, s.loaded
+-- claims begin; $22 unique keys, $23 their scopes, $24 what to do on a duplicate: null, no item has one
+select s.ord, s.is_new, s.status, s.refusal, s.number, s.payload, s.loaded, case when s.duplicate is not null then s.command_id end as first_id,
+       s.duplicate
 from pawl.send_items($12::boolean, $1::text, $2::text[], $3::jsonb[], $4::uuid[], $5::bigint[],
                      $6::integer[], $7::integer[], $8::text[], $9::text[], $10::uuid,
                      $11::text, $13::text[], $14::boolean, $15::text[], $16::text[]::boolean[], $17::text[]::bigint[], $18::text,
-                     $19::integer, $20::text[], $21::bigint[]) s
+                     $19::integer, $20::text[], $21::bigint[], $22::text[], $23::text[], $24::text[]) s
 
 -- name: settle
 -- How leased commands ended; a row for each, in order. wake: domains in which commands were queued by it, joined by

@@ -152,7 +152,10 @@ as $$
     from (
       select u.ord::integer, u.command_id, c.id, k.status, false,
              case when coalesce(c.type, k.type) <> u.type then pawl.sent_otherwise('type', u.type, coalesce(c.type, k.type))
-                  when c.payload <> coalesce(u.payload, 'null') or k.payload_hash <> pawl.payload_hash(u.payload) then
+                  when k.duplicate_of is not null then format('unique_key is none, it was sent as a duplicate of command %s', k.duplicate_of)
+                  when c.payload <> coalesce(u.payload, 'null') and not exists (
+                         select from pawl.replaced_payload r where r.id = c.id and r.payload_hash = pawl.payload_hash(u.payload))
+                       or k.payload_hash <> pawl.payload_hash(u.payload) then
                     'payload differs from what was sent first'
                   when c.priority <> coalesce(u.priority, 4) then
                     format('priority is %s, it was sent as %s', coalesce(u.priority, 4), c.priority)
@@ -185,13 +188,15 @@ $$;
 -- p_keyed: the id is that of a key, which counts in all domains (send_key.sql).
 -- p_tokens and the arguments behind it: a worker of the caller offers free handlers (send_start.sql). number: of a command that has the lease with its
 -- token, by this call or by an earlier try of it; payload: of that command; loaded: what its module reads for its worker.
+-- p_unique_keys, p_unique_for, p_on_duplicates, duplicate: see unique.sql; such a call offers no handlers.
 create or replace function pawl.send_items (
   p_nowait boolean, p_domain text, p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[],
   p_priorities integer[], p_max_attempts integer[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text,
   p_order_keys text[] default null, p_fresh boolean default false, p_attached text[] default null, p_keyed boolean[] default null,
   p_tokens bigint[] default null, p_worker text default null, p_lease_ms integer default null, p_worker_types text[] default null,
-  p_after bigint[] default null)
-  returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text, number bigint, payload jsonb, loaded jsonb)
+  p_after bigint[] default null, p_unique_keys text[] default null, p_unique_for text[] default null, p_on_duplicates text[] default null)
+  returns table (
+    ord integer, command_id uuid, is_new boolean, status text, refusal text, number bigint, payload jsonb, loaded jsonb, duplicate text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = ordered_cached
 as $$
@@ -214,6 +219,15 @@ begin
   v_count := pawl.send_check(p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to,
                              p_correlation_ids, p_order_keys, p_actor);
   perform pawl.send_right_check('domain', p_domain);
+  if p_unique_keys is not null or p_unique_for is not null or p_on_duplicates is not null then
+    perform pawl.unique_check(p_domain, v_count, p_unique_keys, p_unique_for, p_on_duplicates);
+    return query
+      select s.ord, s.command_id, s.is_new, s.status, s.refusal, null::bigint, null::jsonb, null::jsonb, s.duplicate
+      from pawl.send_unique(p_nowait, p_domain, p_batch_id, p_actor, p_fresh, pawl.unique_items(
+        p_nowait, p_domain, p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to, p_correlation_ids,
+        p_order_keys, p_keyed, p_unique_keys, p_unique_for, p_on_duplicates)) s;
+    return;
+  end if;
   if p_actor is not null then -- pawl's own names too: `reply` is `LOGIN (reply)` where the login may not name operators
     p_actor := pawl.operator_name(p_actor);
   end if;
@@ -262,13 +276,13 @@ begin
   end if;
 
   if cardinality(v_made) = v_count and v_is_fresh and p_tokens is null then
-    return query select 0, null::uuid, true, 'PENDING', null::text, null::bigint, null::jsonb, null::jsonb;
+    return query select 0, null::uuid, true, 'PENDING', null::text, null::bigint, null::jsonb, null::jsonb, null::text;
   elsif cardinality(v_made) = v_count and p_tokens is null then
-    return query select n::integer, v_ids[n], true, 'PENDING', null::text, null::bigint, null::jsonb, null::jsonb from generate_series(1, v_count) n order by n;
+    return query select n::integer, v_ids[n], true, 'PENDING', null::text, null::bigint, null::jsonb, null::jsonb, null::text from generate_series(1, v_count) n order by n;
   elsif cardinality(v_made) = v_count then
     return query
       select u.n::integer, u.id, true, 'PENDING', null::text, t.number, t.payload,
-             case when t.number is not null then pawl.attached_loaded(p_domain, t.number, u.token) end
+             case when t.number is not null then pawl.attached_loaded(p_domain, t.number, u.token) end, null::text
       from unnest(v_ids, p_tokens) with ordinality u (id, token, n)
       left join lateral pawl.send_started(v_domain, u.id, u.token) t on true
       order by u.n;
@@ -278,7 +292,7 @@ begin
       select r.ord, r.command_id, r.is_new, case when e.domain is null then r.status else 'UNKNOWN' end,
              case when e.domain is not null then pawl.sent_otherwise('domain', regexp_replace(p_domain, '^process:', ''), regexp_replace(e.domain, '^process:', ''))
                   when r.refusal is null then pawl.attached_difference(p_domain, v_domain, r.command_id, r.attached) else r.refusal end,
-             t.number, t.payload, case when t.number is not null then pawl.attached_loaded(p_domain, t.number, r.token) end
+             t.number, t.payload, case when t.number is not null then pawl.attached_loaded(p_domain, t.number, r.token) end, null::text
       from rows from (
         pawl.send_repeated(v_domain, v_batch, v_is_held, v_ids, p_types, p_payloads, p_priorities, p_max_attempts,
                            p_reply_to, p_correlation_ids, p_order_keys, v_made),
@@ -289,7 +303,7 @@ begin
 end
 $$;
 
--- The same as send_items, waiting for concurrent sends.
+-- The same as send_items, waiting for concurrent sends. p_keys: texts in place of ids, as of the function below.
 create or replace function pawl.send (
   p_domain text,
   p_types text[],
@@ -302,17 +316,23 @@ create or replace function pawl.send (
   p_correlation_ids text[] default null,
   p_batch_id uuid default null,
   p_actor text default null,
-  p_order_keys text[] default null)
-  returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
+  p_order_keys text[] default null,
+  p_keys text[] default null,
+  p_unique_keys text[] default null,
+  p_unique_for text[] default null,
+  p_on_duplicates text[] default null)
+  returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text, duplicate text)
   language sql security definer set search_path = pawl, pg_temp
 as $$
-  select s.ord, s.command_id, s.is_new, s.status, s.refusal
-  from pawl.send_items(false, p_domain, p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to,
-    p_correlation_ids, p_batch_id, p_actor, p_order_keys) s
+  select s.ord, s.command_id, s.is_new, s.status, s.refusal, s.duplicate
+  from pawl.send_items(false, p_domain, p_types, p_payloads, pawl.keys_or_ids(p_keys, p_command_ids, 'command_ids'), p_delays_ms, p_priorities,
+    p_max_attempts, p_reply_to, p_correlation_ids, p_batch_id, p_actor, p_order_keys, p_keyed => pawl.keys_given(p_keys), p_unique_keys => p_unique_keys,
+    p_unique_for => p_unique_for, p_on_duplicates => p_on_duplicates) s
 $$;
 
 -- One command. Returns its id; a refusal is raised (QU002), because no other item depends on this call. p_key: a text in
--- place of the id, which counts in all domains (send_key.sql).
+-- place of the id, which counts in all domains (send_key.sql). p_unique_key: while another command has it, no command is sent, and the id returned is that
+-- one's (unique.sql); p_on_duplicate: keep, replace or move.
 create or replace function pawl.send (
   p_domain text,
   p_type text,
@@ -325,7 +345,10 @@ create or replace function pawl.send (
   p_correlation_id text default null,
   p_batch uuid default null,
   p_order_key text default null,
-  p_key text default null)
+  p_key text default null,
+  p_unique_key text default null,
+  p_unique_for text default null,
+  p_on_duplicate text default null)
   returns uuid
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -339,7 +362,10 @@ begin
     case when p_reply_to is not null then array[p_reply_to] end,
     case when p_correlation_id is not null then array[p_correlation_id] end, p_batch, null,
     case when p_order_key is not null then array[p_order_key] end,
-    p_keyed => case when p_key is not null then array[true] end);
+    p_keyed => case when p_key is not null then array[true] end,
+    p_unique_keys => case when p_unique_key is not null then array[p_unique_key] end,
+    p_unique_for => case when p_unique_for is not null then array[p_unique_for] end,
+    p_on_duplicates => case when p_on_duplicate is not null then array[p_on_duplicate] end);
   if v_sent.refusal is not null then
     raise exception '%', pawl.attached_refusal(p_domain, v_sent.command_id, v_sent.refusal) using errcode = 'QU002';
   end if;
@@ -362,10 +388,14 @@ create or replace function pawl.send (
   p_correlation_id text default null,
   p_batch text default null,
   p_order_key text default null,
-  p_key text default null)
+  p_key text default null,
+  p_unique_key text default null,
+  p_unique_for text default null,
+  p_on_duplicate text default null)
   returns uuid
   language sql
 as $$
   select pawl.send(p_domain, p_type, p_payload::jsonb, p_command_id::uuid, p_delay::interval, p_priority::integer,
-    p_max_attempts::integer, p_reply_to, p_correlation_id, p_batch::uuid, p_order_key, p_key)
+    p_max_attempts::integer, p_reply_to, p_correlation_id, p_batch::uuid, p_order_key, p_key,
+    p_unique_key, p_unique_for, p_on_duplicate)
 $$;

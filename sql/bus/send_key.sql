@@ -47,6 +47,28 @@ begin
 end
 $$;
 
+-- The same for several: of the keys, or of the ids where there is no key.
+create or replace function pawl.keys_or_ids (p_keys text[], p_ids uuid[], p_field text)
+  returns uuid[]
+  language plpgsql stable
+as $$
+begin
+  if p_keys is null then
+    return p_ids;
+  end if;
+  perform pawl.array_check('keys', p_keys, cardinality(p_keys), 'QU001'), pawl.array_check(p_field, p_ids, cardinality(p_keys), 'QU001', true);
+  return array(select pawl.key_or_id(u.key, u.id, p_field) from unnest(p_keys, p_ids) with ordinality u (key, id, n) order by u.n);
+end
+$$;
+
+-- Which of them are keys; null: none can be.
+create or replace function pawl.keys_given (p_keys text[])
+  returns boolean[]
+  language sql immutable
+as $$
+  select case when p_keys is not null then array(select k is not null from unnest(p_keys) with ordinality u (k, n) order by u.n) end
+$$;
+
 -- The domain in which a key was used before, if not in this one; commands and processes apart. Null: in none.
 create or replace function pawl.key_elsewhere (p_domain text, p_id uuid)
   returns text
@@ -95,30 +117,45 @@ exception when lock_not_available then
 end
 $$;
 
--- Lock the keys of a send. Returns those that are not to be sent: used in another domain before, or, with p_nowait, being used by another transaction.
--- p_nowait waits 10 ms for the first five of these, and takes at most 500 keys; the others are tried again.
-create or replace function pawl.send_keys (p_nowait boolean, p_domain text, p_ids uuid[], p_keyed boolean[])
+-- Lock these keys until the end of the transaction, in their order. Returns those that are not locked: none, or, with p_nowait, which waits 10 ms for
+-- the first five that another transaction has, those, and all behind the first 500. They are tried again.
+create or replace function pawl.send_keys_hold (p_nowait boolean, p_ids uuid[])
   returns uuid[]
   language plpgsql
 as $$
 declare
   c_keys_max constant integer := 500;
-  v_ids uuid[] := array(select distinct u.id from unnest(p_ids, p_keyed) u (id, keyed) where u.keyed order by u.id);
-  v_aside uuid[] := v_ids[c_keys_max + 1:];
+  v_aside uuid[] := '{}'::uuid[];
   v_waits integer := 0;
   v_id uuid;
 begin
-  v_ids := v_ids[:c_keys_max];
   if p_nowait is not true then
-    perform pawl.send_keys_lock(v_ids);
-  elsif not pawl.send_keys_try(v_ids, 10) then
-    foreach v_id in array v_ids loop
+    perform pawl.send_keys_lock(p_ids);
+    return v_aside;
+  end if;
+  v_aside := p_ids[c_keys_max + 1:];
+  p_ids := p_ids[:c_keys_max];
+  if not pawl.send_keys_try(p_ids, 10) then
+    foreach v_id in array p_ids loop
       if not pawl.send_keys_try(array[v_id], case when v_waits < 5 then 10 else 1 end) then
         v_waits := v_waits + 1;
         v_aside := v_aside || v_id;
       end if;
     end loop;
   end if;
+  return v_aside;
+end
+$$;
+
+-- Lock the keys of a send. Returns those that are not to be sent: used in another domain before, or, with p_nowait, being used by another transaction.
+create or replace function pawl.send_keys (p_nowait boolean, p_domain text, p_ids uuid[], p_keyed boolean[])
+  returns uuid[]
+  language plpgsql
+as $$
+declare
+  v_ids uuid[] := array(select distinct u.id from unnest(p_ids, p_keyed) u (id, keyed) where u.keyed order by u.id);
+  v_aside uuid[] := pawl.send_keys_hold(p_nowait, v_ids);
+begin
   -- In a new snapshot, which sees what the locks were waited for.
   return v_aside || array(select u.id from unnest(v_ids) u (id) where pawl.key_elsewhere(p_domain, u.id) is not null);
 end

@@ -97,6 +97,7 @@ as $$
     'correlation_id', c.correlation_id,
     'batch_id', b.batch_id,
     'order_key', c.order_key,
+    'unique', (select json_build_object('key', k.key, 'scope', k.scope, 'until', pawl.iso(k.until)) from pawl.unique_key k where k.id = c.id),
     'waits_for', case when c.order_key is not null then pawl.order_waits_for(c.domain_id, c.order_key, c.id) end,
     'worker_note', pawl.command_queued_note(c.id, d.name),
     'created_at', pawl.iso(c.created_at),

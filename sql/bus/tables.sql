@@ -24,11 +24,16 @@
 --                         runs, heap-only, because what changes has no index; deleted by retention
 --     event               insert only; retention drops whole partitions
 --     control_event       insert only, one row per decision of an operator; deleted by retention
+--     unique_key          only of commands with a unique key: inserted at the send, updated when the next command takes the key, deleted by retention
+--     replaced_payload    only where a payload was replaced before its command began: inserted once, deleted by retention
 --     kept_key, kept_audit    insert once by retention, deleted by retention
 --     reply_queue         insert once, updated by retention
 --     failed_operations   insert once, two updates per try; small: more than a hundred open rows are an alert
 --     retention_clock, audit_start, reply_queue_bound, least_age    settings of retention: once a minute at most
 --     queue_lock, send_lock, command_allocation    always empty
+--
+-- A duplicate of a unique command may change two columns of the command before it begins (bus/unique.sql): its payload, and the time of one that waits
+-- for its order key. Nothing else updates pawl.command.
 --
 -- There are no foreign keys: each would cost an index lookup per row, and only pawl's functions write here.
 
@@ -91,7 +96,7 @@ create table pawl.batch_handover (
 );
 create index batch_handover_id on pawl.batch_handover (id);
 
--- Written once, deleted by retention.
+-- Deleted by retention.
 create table pawl.command (
   id bigint primary key,
   domain_id integer not null,
@@ -255,7 +260,7 @@ create table pawl.event (
   details jsonb,
   constraint event_event_check check (
     event in ('RECEIVED', 'COMPLETED', 'FAILED', 'RETRY_SCHEDULED', 'MOVED_TO_TSQ', 'OPERATOR_RETRY',
-              'OPERATOR_CANCEL', 'OPERATOR_COMPLETE', 'CANCELED', 'CONTINUED'))
+              'OPERATOR_CANCEL', 'OPERATOR_COMPLETE', 'CANCELED', 'CONTINUED', 'PAYLOAD_REPLACED', 'RESCHEDULED'))
 ) partition by range (at);
 create index event_id on pawl.event (id);
 create index event_at on pawl.event (at);
@@ -320,9 +325,41 @@ create table pawl.kept_key (
   payload_hash bytea not null, -- SHA-256 of the payload as text
   status text not null,
   ended_at timestamptz not null,
+  duplicate_of uuid, -- the id was sent as a duplicate of this command; status is DUPLICATE, and ended_at when it was sent
+  duplicate text, -- what became of the other command: kept, replaced or moved
   primary key (command_id, domain_id)
 );
 create index kept_key_ended on pawl.kept_key (ended_at);
+-- Ids of duplicates that pawl made for one call: only its own tries repeat them, within an hour.
+create index kept_key_brief on pawl.kept_key (ended_at) where payload_hash = '\x00';
+
+-- Unique keys: one row per key, with the command that has it, or had it last. Whether it has it still follows from the scope and from where the command
+-- is (bus/unique.sql), so what moves commands does not read this.
+create table pawl.unique_key (
+  hash uuid primary key, -- of domain, type and key
+  id bigint not null, -- of the command
+  command_id uuid not null,
+  domain_id integer not null,
+  type text not null,
+  key text not null,
+  scope text not null,
+  until timestamptz, -- of the scope `time`
+  constraint unique_key_scope_check check (scope in ('queued', 'active', 'time') and (scope = 'time') = (until is not null))
+) with (fillfactor = 80);
+create index unique_key_id on pawl.unique_key (id);
+create index unique_key_until on pawl.unique_key (until) where until is not null;
+
+-- An item of a send with unique keys, and the verdict on it (bus/unique.sql).
+create type pawl.unique_item as (
+  ord integer, command_id uuid, is_named boolean, type text, payload jsonb, bytes integer, delay_ms bigint, priority integer, max_attempts integer,
+  reply_to text, correlation_id text, order_key text, keyed boolean, key text, hash uuid, scope text, span interval, action text);
+create type pawl.send_verdict as (ord integer, command_id uuid, is_new boolean, status text, refusal text, duplicate text);
+
+-- Commands whose payload was replaced before they began, with the hash of the one that they were sent with: a repeat of the first send has it.
+create table pawl.replaced_payload (
+  id bigint primary key, -- of the command
+  payload_hash bytea not null
+);
 
 -- Queues that pawl.send made because a reply_to named them: dropped again when they have been idle for long. A queue
 -- that its reader made is not here and is never dropped.

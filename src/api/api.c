@@ -100,7 +100,7 @@ ErrorCode api_item_sent(Request *request, Response *response, const SendItem **r
     TRY(error_pass(item->code, &item->error, reterr));
     waker_notify_sent(sending->api->waker, item);
     response->status = 201;
-    if (!item->is_new)
+    if (!item->is_new && !item->duplicate)
         api_replayed_set(response);
     api_hint_set(response, sending->hint.text);
     *ret_item = item;

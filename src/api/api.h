@@ -115,6 +115,9 @@ must_check ErrorCode api_moment_take(Request *request, const char *name, const c
 /* The key of a request, into *id if the header has it: a UUID as it is, any other text by its hash with the API key's name.
  * ERR_INVALID: more than 200 bytes or none, or not the key that the field has. */
 must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
+/* The same with the text of a body's field "key"; NULL: it has none. field: the id's. ERR_INVALID: they differ. */
+must_check ErrorCode api_key_field_take(Request *request, const char *text, const char *field, const char **id,
+                                        Error *reterr);
 /* The text of the header, without its quotes; NULL: there is none. ERR_INVALID: more than 200 bytes or none. */
 must_check ErrorCode api_key_text(Request *request, const char **ret_text, Error *reterr);
 /* Is there such a header? */

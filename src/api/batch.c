@@ -15,6 +15,14 @@
 
 /* ---- send ---- */
 
+static ErrorCode item_read(Request *request, const SendRequest *given, SendItem *ret_item, Error *reterr)
+{
+    TRY(send_request_item(given, request_principal(request), request_arena(request), ret_item, reterr));
+    TRY(api_key_field_take(request, given->key, "command_id", &ret_item->command_id, reterr));
+    ret_item->is_keyed = given->key != NULL;
+    return OK;
+}
+
 /* Everything is checked before the first write, so a batch with a bad last item is not created. */
 static ErrorCode batch_check(Request *request, const BatchRequest *given, SendItem *ret_list, Error *reterr)
 {
@@ -25,11 +33,14 @@ static ErrorCode batch_check(Request *request, const BatchRequest *given, SendIt
         return fail(reterr, ERR_INVALID, "items must be an array of 1 to %d commands unless \"open\" is true",
                     SEND_ITEMS_MAX);
     for (int i = 0; i < given->items.count; i++) {
-        ret_list[i] = send_request_item(&requests[i], request_principal(request));
+        if (item_read(request, &requests[i], &ret_list[i], reterr) != OK) {
+            error_prefix(reterr, "items[%d]", i);
+            return reterr->code;
+        }
         if (requests[i].batch_id && (!given->batch_id || strcmp(requests[i].batch_id, given->batch_id) != 0))
             return fail(reterr, ERR_INVALID, "items[%d].batch_id names another batch", i);
         /* A second request for an open batch may mean more commands: only their ids tell it from a repeat. */
-        if (given->open && given->batch_id && !requests[i].command_id)
+        if (given->open && given->batch_id && !ret_list[i].command_id)
             return fail(
                 reterr, ERR_INVALID,
                 "items[%d].command_id is required where \"open\" is true and a batch_id or an Idempotency-Key is "
@@ -118,7 +129,7 @@ static ErrorCode batch_end(void *context, Request *request, Response *response, 
     response->status = 201;
     for (int i = 0; i < count; i++) {
         waker_notify_sent(api->waker, &sending->list[i]);
-        replayed &= sending->list[i].code == OK && !sending->list[i].is_new;
+        replayed &= sending->list[i].code == OK && !sending->list[i].is_new && !sending->list[i].duplicate;
     }
     if (replayed)
         api_replayed_set(response);

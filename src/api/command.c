@@ -18,7 +18,8 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
     const SendItem *item;
 
     TRY(api_item_sent(request, response, &item, reterr));
-    response_header(response, "Pawl-Status", item->status);
+    if (item->status)
+        response_header(response, "Pawl-Status", item->status);
     response_header(response, "Pawl-Key-Days", arena_print(request_arena(request), "%lld", (long long)api->key_days));
     sent_write(response_writer(response), "command_id", item);
     return OK;
@@ -31,10 +32,11 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
 
     (void)response;
     TRY(api_body_read(request, &send_table, &given, reterr));
+    TRY(api_key_field_take(request, given.key, "command_id", &given.command_id, reterr));
     TRY(api_key_take(request, "command_id", &given.command_id, reterr));
     TRY(domain_check(request, given.domain, DOMAIN_SEND, reterr));
-    item          = send_request_item(&given, request_principal(request));
-    item.is_keyed = api_key_is_given(request);
+    TRY(send_request_item(&given, request_principal(request), request_arena(request), &item, reterr));
+    item.is_keyed = given.key || api_key_is_given(request);
     api_item_submit(context, request, &item, send_end);
     return OK;
 }

@@ -59,18 +59,33 @@ ErrorCode api_key_text(Request *request, const char **ret_text, Error *reterr)
     return OK;
 }
 
+/* A UUID as it is, any other text by its hash. */
+static const char *key_id(Request *request, const char *text)
+{
+    char lower[UUID_TEXT_SIZE];
+
+    return uuid_parse(text, lower) ? arena_text(request_arena(request), lower)
+                                   : key_hash(request_arena(request), "pawl key", request_principal(request), text);
+}
+
+ErrorCode api_key_field_take(Request *request, const char *text, const char *field, const char **id, Error *reterr)
+{
+    const char *key = text ? key_id(request, text) : NULL;
+
+    if (key && *id && strcmp(*id, key) != 0)
+        return fail(reterr, ERR_INVALID, "key and %s differ: give one of them", field);
+    *id = key ? key : *id;
+    return OK;
+}
+
 ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr)
 {
     const char *text, *key;
-    char        lower[UUID_TEXT_SIZE];
 
     TRY(api_key_text(request, &text, reterr));
     if (!text)
         return OK;
-    if (uuid_parse(text, lower))
-        key = arena_text(request_arena(request), lower);
-    else
-        key = key_hash(request_arena(request), "pawl key", request_principal(request), text);
+    key = key_id(request, text);
     if (*id && strcmp(*id, key) != 0)
         return fail(reterr, ERR_INVALID, "header \"Idempotency-Key\" and field \"%s\" differ: give one of them", field);
     *id = key;

@@ -54,9 +54,10 @@ ErrorCode api_process_start(void *context, Request *request, Response *response,
 
     (void)response;
     TRY(api_body_read(request, &process_start_table, &given, reterr));
+    TRY(api_key_field_take(request, given.key, "process_id", &given.process_id, reterr));
     TRY(api_key_take(request, "process_id", &given.process_id, reterr));
     TRY(process_start_request_item(request_arena(request), &given, request_principal(request), &item, reterr));
-    item.is_keyed = api_key_is_given(request);
+    item.is_keyed = given.key || api_key_is_given(request);
     api_item_submit(context, request, &item, start_end);
     return OK;
 }
@@ -123,7 +124,8 @@ static ErrorCode starts_write(Once *once, Response *response, Error *reterr)
 
         waker_notify_sent(starts->api->waker, item);
         replayed &= item->code == OK && !item->is_new;
-        if (item->code == ERR_KEY_REUSED && !starts->requests[i].process_id) /* the id is that of the request's key */
+        if (item->code == ERR_KEY_REUSED && !starts->requests[i].process_id &&
+            !starts->requests[i].key) /* the id is that of the request's key */
             return fail(reterr, ERR_KEY_REUSED, "items[%d]: %s", i, item->error.text);
     }
     response->status = 201;
@@ -152,10 +154,12 @@ static ErrorCode starts_read(Request *request, Starts *starts, Error *reterr)
         char      id[UUID_TEXT_SIZE];
 
         if (process_start_request_item(arena, &starts->requests[i], request_principal(request), item, reterr) != OK ||
+            api_key_field_take(request, starts->requests[i].key, "process_id", &item->command_id, reterr) != OK ||
             send_check(item, reterr) != OK) {
             error_prefix(reterr, "items[%d]", i);
             return reterr->code;
         }
+        item->is_keyed = starts->requests[i].key != NULL;
         uuid_new(id);
         if (!item->command_id)
             item->command_id = key ? api_key_derive(arena, key, i) : arena_text(arena, id);

@@ -11,6 +11,7 @@
 #include "bus/lease.h"
 #include "bus/policy.h"
 #include "bus/progress.h"
+#include "bus/send.h"
 #include "bus/settle.h"
 
 #include "base/answer_field.h"
@@ -19,11 +20,15 @@
 /* ---- commands ---- */
 
 const char *const sent_states[] = {"PENDING", NULL};
+#define DUPLICATE                                                                            \
+    TEXT("duplicate", .optional = true, .words = duplicate_ends,                             \
+         .help = "it was not sent, because another command has its unique key: what became of that one")
 static const AnswerField sent_fields[] = {
-    UUID("command_id"), TEXT("status", .words = sent_states, .help = "as accepted; Pawl-Status is the present one")};
+    UUID("command_id", .help = "of a duplicate: of the command that has the unique key"),
+    TEXT("status", .words = sent_states, .help = "as accepted; Pawl-Status is the present one"), DUPLICATE};
 TABLE(sent, "Sent");
 static const AnswerField sent_item_fields[] = {
-    UUID("command_id", .nullable = true), TEXT("status", .optional = true, .words = sent_states),
+    UUID("command_id", .nullable = true), TEXT("status", .optional = true, .words = sent_states), DUPLICATE,
     TEXT("error", .optional = true, .help = "why it was refused")};
 static TABLE(sent_item, "SentItem");
 static const AnswerField sent_batch_fields[] = {UUID("batch_id"), ROWS("items", sent_item)};
@@ -38,6 +43,9 @@ static const AnswerField progress_fields[] = {
     I64("attempt", .help = "that reported it: of the command, also for a process"), I64("percent", .nullable = true, .help = "0 to 100"),
     TEXT("text", .nullable = true), TIME("at")};
 TABLE(progress, "Progress");
+static const AnswerField unique_fields[] = {
+    TEXT("key"), TEXT("scope", .help = "queued, active or time"), TIME("until", .nullable = true, .help = "when that time ends")};
+TABLE(unique, "UniqueKey");
 static const AnswerField command_fields[] = {
     UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
     I64("max_attempts"), I64("priority"), JSON("payload", .nullable = true), JSON("result", .nullable = true),
@@ -45,6 +53,7 @@ static const AnswerField command_fields[] = {
     TEXT("reply_step", .nullable = true, .help = "and that step"),
     UUID("reply_process_id", .nullable = true, .help = "the process whose step has sent it"), TEXT("correlation_id", .nullable = true),
     UUID("batch_id", .nullable = true), TEXT("order_key", .nullable = true),
+    {"unique", ANSWER_OBJECT, .table = &answer_unique, .nullable = true, .help = "the unique key that it was the last to take"},
     UUID("waits_for", .nullable = true, .help = "the command that has the order key for which this one waits"),
     TEXT("worker_note", .nullable = true, .help = "why no worker takes it: it has been queued for long, and no worker has a command of its domain"),
     TIME("created_at"), TIME("due_at", .nullable = true),

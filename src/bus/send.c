@@ -7,8 +7,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/fault.h"
+#include "base/setting.h"
 #include "base/text.h"
 #include "bus/command.h"
 #include "bus/lease.h"
@@ -22,16 +24,18 @@
 
 #define PRIORITY_DEFAULT 4
 #define ATTEMPTS_DEFAULT 3
-#define SEND_ARGS        21 /* of sql_bus_send */
+#define SEND_ARGS        24 /* of sql_bus_send */
 #define EACH_ARENA_BYTES ((size_t)256 << 20)
 #define ITEM_BYTES       512 /* of the other fields, so that 8000 commands fit into a request's arena */
 
-#define SENT_COLUMNS(X, T)      \
-    X(T, I32, ord)              \
-    X(T, BOOL, is_new)          \
-    X(T, TEXT, status, refusal) \
-    X(T, I64, number)           \
-    X(T, JSONB, payload, loaded)
+#define SENT_COLUMNS(X, T)       \
+    X(T, I32, ord)               \
+    X(T, BOOL, is_new)           \
+    X(T, TEXT, status, refusal)  \
+    X(T, I64, number)            \
+    X(T, JSONB, payload, loaded) \
+    X(T, UUID, first_id)         \
+    X(T, TEXT, duplicate)
 DB_ROW(Sent, SENT_COLUMNS);
 DB_SHAPE(sent, Sent, SENT_COLUMNS);
 
@@ -118,13 +122,13 @@ static int item_attempts(const SendItem *item)
     return item->max_attempts == SEND_DEFAULT ? ATTEMPTS_DEFAULT : item->max_attempts;
 }
 
-/* The item that goes first: of the highest priority; NULL: one is delayed, then none starts. */
+/* The item that goes first: of the highest priority; NULL: one is delayed or has a unique key, then none starts. */
 static const SendItem *group_first(const SendGroup *group)
 {
     const SendItem *first = group->items[0];
 
     for (int i = 0; i < group->count; i++) {
-        if (group->items[i]->delay_ms != 0)
+        if (group->items[i]->delay_ms != 0 || group->items[i]->unique_key)
             return NULL;
         if (item_priority(group->items[i]) > item_priority(first))
             first = group->items[i];
@@ -222,8 +226,19 @@ static ErrorCode refusal_say(SendItem *item, const char *refusal)
                 item->id, field, refusal + (*field ? strlen("payload") : 0));
 }
 
+static const char *word_constant(const char *word, const char *const *words)
+{
+    while (word && *words && strcmp(*words, word) != 0)
+        words++;
+    return word ? *words : NULL;
+}
+
 static void verdict_take(SendItem *item, const Sent *sent)
 {
+    item->duplicate = word_constant(sent->duplicate, duplicate_ends);
+    memcpy(item->first_id, item->id, sizeof item->first_id);
+    if (item->duplicate)
+        (void)uuid_parse(sent->first_id, item->first_id);
     item->is_new = sent->is_new;
     item->status = sent->status;
     item->code   = OK;
@@ -231,8 +246,9 @@ static void verdict_take(SendItem *item, const Sent *sent)
     if (item->busy)
         item->code =
             fail(&item->error, ERR_BUSY,
-                 "command %s waits for another transaction that has not ended: it sends the same id%s%s", item->id,
-                 item->reply_to ? ", creates the reply queue" : "", item->batch_id ? ", or holds the batch" : "");
+                 "command %s waits for another transaction that has not ended: it sends the same id%s%s%s", item->id,
+                 item->unique_key ? " or unique key" : "", item->reply_to ? ", creates the reply queue" : "",
+                 item->batch_id ? ", or holds the batch" : "");
     if (sent->refusal)
         item->code = refusal_say(item, sent->refusal);
 }
@@ -274,6 +290,35 @@ static void offer_args(Arena *arena, const SendGroup *group, DbArg *ret_list)
     ret_list[4] = db_i64s(arena, offer->after, PRIORITY_COUNT);
 }
 
+/* Scopes, as SQL reads them. */
+static DbArg unique_for_arg(Arena *arena, SendItem *const *items, int count)
+{
+    const char **scopes = arena_array(arena, const char *, count);
+    int64_t      ms;
+
+    for (int i = 0; i < count; i++) {
+        scopes[i] = items[i]->unique_for;
+        if (scopes[i] && setting_duration(scopes[i], &ms, NULL) == OK)
+            scopes[i] = arena_print(arena, "%" PRId64 " ms", ms);
+    }
+    return db_texts(arena, scopes, count);
+}
+
+/* null: no item has a unique key. */
+static void unique_args(Arena *arena, SendItem *const *items, int count, DbArg *ret_list)
+{
+    bool any = false;
+
+    for (int i = 0; i < count; i++)
+        any |= items[i]->unique_key != NULL;
+    ret_list[0] = ret_list[1] = ret_list[2] = db_null();
+    if (!any)
+        return;
+    ret_list[0] = db_texts_at(arena, items, count, offsetof(SendItem, unique_key));
+    ret_list[1] = unique_for_arg(arena, items, count);
+    ret_list[2] = db_texts_at(arena, items, count, offsetof(SendItem, on_duplicate));
+}
+
 static DbArgs group_args(Arena *arena, const SendGroup *group, bool nowait, DbArg *ret_list)
 {
     SendItem *const *items    = group->items;
@@ -306,6 +351,7 @@ static DbArgs group_args(Arena *arena, const SendGroup *group, bool nowait, DbAr
     ret_list[14] = db_texts_at(arena, items, count, offsetof(SendItem, attached));
     ret_list[15] = any ? db_texts(arena, keyed, count) : db_null();
     offer_args(arena, group, ret_list + 16);
+    unique_args(arena, items, count, ret_list + 21);
     return (DbArgs){ret_list, SEND_ARGS};
 }
 
@@ -515,6 +561,51 @@ ErrorCode send_key_id(Pool *pool, Deadline deadline, Arena *arena, const char *k
     TxOptions options = {.name = "key", .deadline = deadline, .arena = arena, .read_only = true};
 
     return db_call(pool, &options, sql_bus_key, DB_ARGS(db_text(key)), &db_text_shape, ret_id, reterr);
+}
+
+static ErrorCode key_check(const char *key, Error *reterr)
+{
+    size_t length = strlen(key);
+
+    if (length < 1 || length > SEND_KEY_MAX || !text_is_utf8(key, length))
+        return fail(reterr, ERR_INVALID, "key must be UTF-8 of 1 to %d bytes, got %zu", SEND_KEY_MAX, length);
+    return OK;
+}
+
+static ErrorCode key_ids(Pool *pool, Tx *tx, Deadline deadline, Arena *arena, const char **keys, int count,
+                         const char ***ret_ids, Error *reterr)
+{
+    TxOptions options = {.name = "key", .deadline = deadline, .arena = arena, .read_only = true};
+    DbArgs    args    = DB_ARGS(db_texts(arena, keys, count));
+    int       found;
+
+    return tx ? db_many(tx, sql_bus_keys, args, &db_text_shape, ret_ids, &found, reterr)
+              : db_call_many(pool, &options, sql_bus_keys, args, &db_text_shape, ret_ids, &found, reterr);
+}
+
+ErrorCode send_keys_take(Pool *pool, Tx *tx, Deadline deadline, Arena *arena, SendItem *items, int count, Error *reterr)
+{
+    const char **keys = arena_array(arena, const char *, count), **ids;
+    bool         any  = false;
+
+    for (int i = 0; i < count; i++) {
+        if (items[i].code == OK && items[i].key)
+            items[i].code = key_check(items[i].key, &items[i].error);
+        keys[i] = items[i].code == OK ? items[i].key : NULL;
+        any |= keys[i] != NULL;
+    }
+    if (!any)
+        return OK;
+    TRY(key_ids(pool, tx, deadline, arena, keys, count, &ids, reterr));
+    for (int i = 0; i < count; i++) {
+        if (!keys[i])
+            continue;
+        if (items[i].command_id && strcasecmp(items[i].command_id, ids[i]) != 0)
+            items[i].code = fail(&items[i].error, ERR_INVALID, "key and id differ: give one of them");
+        items[i].command_id = ids[i];
+        items[i].is_keyed   = true;
+    }
+    return OK;
 }
 
 ErrorCode send_domain_nearest(Pool *pool, Deadline deadline, Arena *arena, const char *domain, bool *ret_is_new,

@@ -31,6 +31,8 @@
 #define SEND_CORRELATION_MAX 200
 #define SEND_ORDER_KEY_MAX   200
 #define SEND_DELAY_S_MAX     315360000 /* ten years */
+#define SEND_KEY_MAX         200       /* of a text in place of the id */
+#define SEND_UNIQUE_KEY_MAX  200
 #define SEND_PRIORITY_MAX    9
 #define SEND_ATTEMPTS_MAX    1000
 #define SEND_BATCH_MAX       10000
@@ -45,6 +47,7 @@ typedef struct {
     const char *payload;           /* JSON; NULL: {} */
     const char *command_id;        /* NULL: made, into id */
     bool        is_keyed;          /* command_id is that of a sender's key: refused if another domain has it */
+    const char *key;               /* text in place of command_id, for send_keys_take(); NULL: none */
     int64_t     delay_ms;          /* 0: none */
     int         priority;          /* 0 to 9; SEND_DEFAULT: 4 */
     int         max_attempts;      /* 1 to 1000; SEND_DEFAULT: 3 */
@@ -54,15 +57,22 @@ typedef struct {
     const char *batch_id;          /* NULL: none */
     const char *attached;          /* text for the module that reserves the domain; NULL: none */
     const char *order_key; /* commands of the domain with the same key run one at a time, in order; NULL: none */
-    const char *actor;     /* the sender, for the audit; NULL: none */
+    /* While another command has this key, nothing is sent: see sql/bus/unique.sql. NULL: none. */
+    const char *unique_key;
+    const char *unique_for;          /* "queued", "active" or a duration such as "1h"; NULL: active */
+    const char *on_duplicate;        /* one of duplicate_actions; NULL: keep */
+    const char *actor;               /* the sender, for the audit; NULL: none */
     const char *noun, *payload_noun; /* what messages call the command and its payload; NULL: so */
     /* The verdict. */
     char        id[UUID_TEXT_SIZE];
     bool        is_new;
     const char *status;
-    bool        is_started; /* a worker of this process has it already (offer.h): none is to be notified */
-    ErrorCode   code;       /* OK, ERR_KEY_REUSED, ERR_INVALID, ... */
-    Error       error;
+    const char *
+        duplicate; /* one of duplicate_ends: what became of the command that has the unique key; NULL: it is no duplicate */
+    char      first_id[UUID_TEXT_SIZE]; /* the id of that command; else id */
+    bool      is_started;               /* a worker of this process has it already (offer.h): none is to be notified */
+    ErrorCode code;                     /* OK, ERR_KEY_REUSED, ERR_INVALID, ... */
+    Error     error;
     bool
         busy; /* ERR_BUSY, because another transaction that has not ended sends the same id, or holds the reply queue or
                        * the batch; nothing was done */
@@ -74,10 +84,13 @@ typedef struct {
     Deadline       deadline;
 } SendItem;
 #define SEND_DEFAULT (-1)
+extern const char *const duplicate_actions[], *const duplicate_ends[]; /* NULL-terminated, in the same order */
 
 /* ERR_INVALID names the field: no command can have this type. */
 must_check ErrorCode send_check_domain(const char *field, const char *domain, Error *reterr);
 must_check ErrorCode send_check_type(const char *field, const char *type, Error *reterr);
+/* scope: of a unique key, as in SendItem. */
+must_check ErrorCode send_check_unique_for(const char *field, const char *scope, Error *reterr);
 /* Check what can be known without the database: names, ranges, JSON and UTF-8. ERR_INVALID, ERR_LIMIT name the field. */
 must_check ErrorCode send_check(const SendItem *item, Error *reterr);
 
@@ -99,6 +112,11 @@ void send_count(SendItem *const *items, int count);
 /* The id of a text key, as pawl.key() in SQL has it for the role of the session. ERR_INVALID: it is empty or too long. */
 must_check ErrorCode send_key_id(Pool *pool, Deadline deadline, Arena *arena, const char *key, const char **ret_id,
                                  Error *reterr);
+
+/* Give the items with keys their ids, which live in the arena, in this transaction, or if tx is NULL in one of its own. A wrong key, or one that is
+ * not the item's id, is the verdict of its item. */
+must_check ErrorCode send_keys_take(Pool *pool, Tx *tx, Deadline deadline, Arena *arena, SendItem *items, int count,
+                                    Error *reterr);
 
 /* Was nothing ever sent to this domain? Then *ret_nearest is the name of another one that may be meant; NULL: none is near. */
 must_check ErrorCode send_domain_nearest(Pool *pool, Deadline deadline, Arena *arena, const char *domain,

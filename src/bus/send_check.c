@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/reader.h"
+#include "base/setting.h"
 #include "base/text.h"
 #include "bus/reserved_domain.h"
 #include "bus/send.h"
@@ -12,6 +13,8 @@
 #define QUEUE_LENGTH_MAX 47
 #define COMMAND_PREFIX   "command:"
 #define ACTOR_LENGTH_MAX 200
+#define UNIQUE_MS_MIN    1000
+#define UNIQUE_MS_MAX    (365 * 86400000LL)
 #define EXPONENT_MAX     1000000 /* larger ones are refused in any case */
 
 /* Of a value in a message: at most so many bytes, and whole characters. */
@@ -171,9 +174,50 @@ static ErrorCode check_payload(const char *payload, Error *reterr)
     return OK;
 }
 
+const char *const duplicate_actions[] = {"keep", "replace", "move", NULL};
+const char *const duplicate_ends[]    = {"kept", "replaced", "moved", NULL};
+
+static bool word_is_of(const char *word, const char *const *words)
+{
+    while (*words && strcmp(*words, word) != 0)
+        words++;
+    return *words != NULL;
+}
+
+ErrorCode send_check_unique_for(const char *field, const char *scope, Error *reterr)
+{
+    static const char *const words[] = {"queued", "active", NULL};
+    int64_t                  ms      = 0;
+
+    if (!scope || word_is_of(scope, words) ||
+        (setting_duration(scope, &ms, NULL) == OK && ms >= UNIQUE_MS_MIN && ms <= UNIQUE_MS_MAX))
+        return OK;
+    return fail(reterr, ERR_INVALID, "%s must be \"queued\", \"active\" or a duration from 1s to 365d, got \"%.*s\"",
+                field, CUT(scope), scope);
+}
+
+/* As pawl.unique_check(). */
+static ErrorCode check_unique(const SendItem *item, Error *reterr)
+{
+    if (!item->unique_key && (item->unique_for || item->on_duplicate))
+        return fail(reterr, ERR_INVALID, "unique_for and on_duplicate need a unique_key");
+    if (!item->unique_key)
+        return OK;
+    TRY(check_text("unique_key", item->unique_key, SEND_UNIQUE_KEY_MAX, reterr));
+    TRY(send_check_unique_for("unique_for", item->unique_for, reterr));
+    if (item->on_duplicate && !word_is_of(item->on_duplicate, duplicate_actions))
+        return fail(reterr, ERR_INVALID, "on_duplicate must be keep, replace or move, got \"%.*s\"",
+                    CUT(item->on_duplicate), item->on_duplicate);
+    if (reserved_domain_find(item->domain))
+        return fail(reterr, ERR_INVALID,
+                    "unique_key must not be given for a command of domain \"%s\", which is reserved", item->domain);
+    return OK;
+}
+
 ErrorCode send_check(const SendItem *item, Error *reterr)
 {
     TRY(check_names(item, reterr));
+    TRY(check_unique(item, reterr));
     if (item->delay_ms < 0 || item->delay_ms > (SEND_DELAY_S_MAX * 1000LL))
         return fail(reterr, ERR_INVALID, "delay must be from 0 to %lld ms, got %lld", (SEND_DELAY_S_MAX * 1000LL),
                     (long long)item->delay_ms);

@@ -218,7 +218,9 @@ struct WakeDomain {
 
 static bool is_claimable(const SendItem *item)
 {
-    return item->code == OK && item->is_new && !item->is_started && item->delay_ms == 0;
+    bool is_moved = item->duplicate && strcmp(item->duplicate, "moved") == 0;
+
+    return item->code == OK && (item->is_new || is_moved) && !item->is_started && item->delay_ms == 0;
 }
 
 void waker_notify_sent(Waker *waker, const SendItem *item)

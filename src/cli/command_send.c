@@ -48,6 +48,9 @@ static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
                            .correlation_id = call_flag(call, "--correlation-id"),
                            .batch_id       = batch,
                            .order_key      = call_flag(call, "--order-key"),
+                           .unique_key     = call_flag(call, "--unique"),
+                           .unique_for     = call_flag(call, "--unique-for"),
+                           .on_duplicate   = call_flag(call, "--on-duplicate"),
                            .actor          = call_operator(call),
                            .is_keyed       = call_flag(call, "--key") != NULL};
     return send_turn_take(call, ret_item, reterr);
@@ -94,6 +97,15 @@ void domain_note(Call *call, const char *prefix, const char *domain)
                 nearest ? ", did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
 }
 
+static void sent_print(const SendItem *item)
+{
+    printf("{\"command_id\":\"%s\",\"status\":\"%s\",\"created\":%s", item->first_id,
+           item->status ? item->status : "UNKNOWN", item->is_new ? "true" : "false");
+    if (item->duplicate)
+        printf(",\"duplicate\":\"%s\"", item->duplicate);
+    printf("}\n");
+}
+
 static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
 {
     SendItem *items[] = {item};
@@ -108,10 +120,11 @@ static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
     TRY(error_pass(item->code, &item->error, reterr));
     wake(call, items, 1);
     if (!call->json)
-        printf("%s\n", item->id);
+        printf("%s\n", item->first_id);
     else if (!wait_ms)
-        printf("{\"command_id\":\"%s\",\"status\":\"%s\",\"created\":%s}\n", item->id, item->status,
-               item->is_new ? "true" : "false");
+        sent_print(item);
+    if (item->duplicate)
+        fprintf(stderr, "note: not sent: this command has the unique key, and was %s\n", item->duplicate);
     return wait_ms ? wait_print(call, "command", "", item, wait_ms, reterr) : OK;
 }
 

@@ -30,7 +30,9 @@ static void outcome_print_json(Call *call, const char *noun, const SendItem *ite
     Writer *writer = print_writer(call->arena);
 
     writer_object(writer, NULL);
-    writer_text(writer, arena_print(call->arena, "%s_id", noun), item->id);
+    writer_text(writer, arena_print(call->arena, "%s_id", noun), item->first_id);
+    if (item->duplicate)
+        writer_text(writer, "duplicate", item->duplicate);
     writer_text(writer, "status", outcome->status);
     writer_bool(writer, "created", item->is_new);
     if (outcome->result)
@@ -53,7 +55,7 @@ ErrorCode wait_print(Call *call, const char *noun, const char *prefix, const Sen
                      Error *reterr)
 {
     scoped(outcome_waits_free) OutcomeWaits *waits = outcome_waits_new(call->pool);
-    OutcomeWait                              wait  = {.command_id = item->id,
+    OutcomeWait                              wait  = {.command_id = item->first_id,
                                                       .domain     = item->domain,
                                                       .prefix     = *prefix ? prefix : NULL,
                                                       .until      = deadline_in_ms(wait_ms)};
@@ -64,11 +66,11 @@ ErrorCode wait_print(Call *call, const char *noun, const char *prefix, const Sen
     if (call->json)
         outcome_print_json(call, noun, item, &outcome);
     if (!outcome.ended)
-        return fail(reterr, ERR_TIMEOUT, "%s %s has not ended in time: it is %s", noun, item->id, outcome.status);
+        return fail(reterr, ERR_TIMEOUT, "%s %s has not ended in time: it is %s", noun, item->first_id, outcome.status);
     if (!call->json)
         outcome_print(&outcome);
     if (strcmp(outcome.status, "COMPLETED") != 0)
-        return fail(reterr, ERR_CONFLICT, "%s %s has ended as %s%s%.300s", noun, item->id, outcome.status,
+        return fail(reterr, ERR_CONFLICT, "%s %s has ended as %s%s%.300s", noun, item->first_id, outcome.status,
                     outcome.error ? ": " : "", outcome.error ? outcome.error : "");
     return OK;
 }

@@ -22,6 +22,7 @@ static ErrorCode start_item(Arena *arena, const PawlStart *start, SendItem *ret_
         return fail(reterr, ERR_INVALID, "start must be given, got NULL");
     TRY(process_start_item(arena, start->type, start->state, start->process_id, start->domain, ret_item, reterr));
     ret_item->actor    = start->actor;
+    ret_item->key      = start->key;
     ret_item->delay_ms = start->delay_ms;
     ret_item->priority = library_priority(start->priority);
     return process_start_deadline(arena, start->deadline, start->on_deadline, ret_item, reterr);

@@ -32,14 +32,20 @@ static SendItem item_of(const PawlCommand *command)
                       .correlation_id = command->correlation_id,
                       .batch_id       = command->batch_id,
                       .order_key      = command->order_key,
+                      .key            = command->key,
+                      .unique_key     = command->unique_key,
+                      .unique_for     = command->unique_for,
+                      .on_duplicate   = command->on_duplicate,
                       .actor          = command->actor};
 }
 
 static PawlStatus sent_fill(const SendItem *item, PawlSent *ret_sent)
 {
-    PawlSent sent = {.is_new = item->is_new, .status = command_status_constant(item->status)};
+    PawlSent sent = {.is_new    = item->is_new,
+                     .status    = command_status_constant(item->status),
+                     .duplicate = item->code == OK ? item->duplicate : NULL};
 
-    memcpy(sent.id, item->id, sizeof sent.id);
+    memcpy(sent.id, sent.duplicate ? item->first_id : item->id, sizeof sent.id);
     library_answer(item->code, &item->error, &sent.error);
     if (ret_sent)
         *ret_sent = sent;
@@ -86,12 +92,24 @@ PawlStatus library_list_refuse(ErrorCode code, const Error *why, int count, Pawl
 
 /* ---- one ---- */
 
+static ErrorCode item_key_take(Pawl *pawl, Deadline deadline, Arena *arena, SendItem *item, Error *reterr)
+{
+    TRY(send_keys_take(pawl->pool, /* tx= */ NULL, deadline, arena, item, 1, reterr));
+    return error_pass(item->code, &item->error, reterr);
+}
+
 PawlStatus library_send(Pawl *pawl, SendItem item, int timeout_ms, PawlSent *ret_sent, PawlError *error)
 {
-    Error                       why    = {0};
-    scoped(library_leave) Pawl *inside = library_enter(pawl, timeout_ms, &why);
+    Error                       why      = {0};
+    scoped(library_leave) Pawl *inside   = library_enter(pawl, timeout_ms, &why);
+    scoped(arena_free) Arena   *arena    = item.key ? arena_new(ARENA_BYTES_DEFAULT) : NULL;
+    Deadline                    deadline = library_deadline(timeout_ms);
 
-    item.code  = inside ? sender_send(pawl->sender, library_deadline(timeout_ms), &item, &why) : why.code;
+    item.code = inside ? OK : why.code;
+    if (inside && item.key)
+        item.code = item_key_take(pawl, deadline, arena, &item, &why);
+    if (item.code == OK)
+        item.code = sender_send(pawl->sender, deadline, &item, &why);
     item.error = why;
     if (item.code != OK && item.code != ERR_KEY_REUSED) /* only these two are verdicts of a committed transaction */
         item_fail(&item, item.code, &why);
@@ -114,8 +132,12 @@ PawlStatus library_send_many(Pawl *pawl, SendItem *items, int count, Deadline de
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     SendItem                **good  = arena_array(arena, SendItem *, count);
     const SendItem           *bad;
+    Error                     why        = {0};
     int                       good_count = 0;
+    ErrorCode                 code = send_keys_take(pawl->pool, /* tx= */ NULL, deadline, arena, items, count, &why);
 
+    if (code != OK)
+        return library_list_refuse(code, &why, count, ret_sent, error);
     for (int i = 0; i < count; i++)
         if (items[i].code == OK)
             good[good_count++] = &items[i];
@@ -159,15 +181,16 @@ static void items_send_in(const PawlTx *tx, SendItem *items, int count, Arena *a
     SendItem **good       = arena_array(arena, SendItem *, count);
     int        good_count = 0;
     Error      why        = {0};
-    ErrorCode  code;
+    ErrorCode  code       = library_check(tx->pawl, &why);
 
+    if (code == OK)
+        code = send_keys_take(/* pool= */ NULL, tx->tx, deadline_never(), arena, items, count, &why);
     for (int i = 0; i < count; i++) {
         if (items[i].code == OK)
             good[good_count++] = &items[i];
         if (!items[i].command_id)
             items[i].command_id = id_make(arena);
     }
-    code = library_check(tx->pawl, &why);
     if (code == OK && good_count > 0)
         code = send_in(tx->tx, good, good_count, &why);
     for (int i = 0; code != OK && i < good_count; i++)

@@ -26,6 +26,8 @@ static const Field start_fields[] = {
     {"priority", FIELD_I64, offsetof(ProcessStartRequest, priority), .min = 0, .max = SEND_PRIORITY_MAX,
      .is_set = offsetof(ProcessStartRequest, priority_given),
      .help   = "9 is first, in each of its activations; 4 when absent"},
+    {"key", FIELD_TEXT, offsetof(ProcessStartRequest, key), .min = 1, .length_max = SEND_KEY_MAX,
+     .help = "the same as process_id, with any text, such as order-17: it becomes the id, and counts in all domains"},
 };
 const FieldTable process_start_table = {"process", start_fields, COUNT(start_fields), sizeof(ProcessStartRequest)};
 

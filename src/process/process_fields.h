@@ -14,6 +14,7 @@
 
 typedef struct {
     const char *type, *state, *process_id, *domain, *deadline, *on_deadline;
+    const char *key; /* text in place of the id, which the caller makes of it */
     double      delay_s;
     int64_t     priority;
     bool        priority_given;

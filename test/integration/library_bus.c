@@ -100,6 +100,49 @@ static void scenario_many(void)
     printf("none: %d\n", (int)pawl_send_many(pawl, list, 0, 0, NULL, NULL));
 }
 
+static void keyed_print(const char *label, PawlStatus status, const PawlSent *sent)
+{
+    printf("%s: %d %s %s %s %s\n", label, (int)status, sent->id, sent->is_new ? "new" : "known",
+           sent->duplicate ? sent->duplicate : "-", sent->error.text);
+}
+
+static PawlStatus keys_body(PawlTx *tx, void *context)
+{
+    PawlCommand command = {.domain = "shop", .type = "a", .payload = "1", .key = "order-1"};
+    PawlStart   start   = {.type = "order", .key = "order-1"};
+    PawlSent    sent;
+
+    (void)context;
+    keyed_print("tx send", pawl_tx_send(tx, &command, &sent), &sent);
+    keyed_print("tx start", pawl_tx_process_start(tx, &start, &sent), &sent);
+    return PAWL_OK;
+}
+
+/* Text keys of sends and starts, and unique keys: alone, of many, in a transaction. */
+static void scenario_keys(void)
+{
+    PawlCommand list[] = {
+        {.domain = "shop", .type = "a", .payload = "1", .key = "order-1"},
+        {.domain = "shop", .type = "a", .payload = "1", .key = "order-1", .command_id = THE_ID},
+        {.domain = "shop", .type = "a", .key = ""},
+        {.domain = "shop", .type = "u", .payload = "1", .unique_key = "k", .unique_for = "1h", .delay_ms = 60000},
+        {.domain = "shop", .type = "u", .payload = "2", .unique_key = "k", .on_duplicate = "replace"},
+        {.domain = "shop", .type = "u", .unique_key = "k", .on_duplicate = "drop"},
+    };
+    PawlStart start = {.type = "order", .key = "order-1"};
+    PawlSent  sent[COUNT(list)];
+
+    for (size_t i = 0; i < COUNT(list); i++)
+        keyed_print("send", pawl_send(pawl, &list[i], 0, &sent[i], NULL), &sent[i]);
+    pawl_send_many(pawl, list, COUNT(list), 0, sent, NULL);
+    for (size_t i = 0; i < COUNT(list); i++)
+        keyed_print("many", sent[i].error.status, &sent[i]);
+    keyed_print("start", pawl_process_start(pawl, &start, 0, &sent[0], NULL), &sent[0]);
+    pawl_process_start_many(pawl, &start, 1, 0, &sent[0], NULL);
+    keyed_print("starts", sent[0].error.status, &sent[0]);
+    need(pawl_transaction(pawl, NULL, keys_body, NULL, NULL), NULL);
+}
+
 typedef struct {
     PawlStatus  end; /* what the body returns after sending */
     const char *type;
@@ -820,6 +863,7 @@ static const struct {
     void (*run)(void);
 } scenarios[] = {
     {"send",          scenario_send         },
+    {"keys",          scenario_keys         },
     {"many",          scenario_many         },
     {"outbox",        scenario_outbox       },
     {"outbox-many",   scenario_outbox_many  },

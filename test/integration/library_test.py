@@ -203,6 +203,24 @@ def commands_with_an_order_key_run_one_at_a_time_in_order_in_a_program():
 
 
 @test
+def text_keys_and_unique_keys_in_a_program():
+    with Database() as db:
+        got = installed.bus(db, "keys")
+        key = db.value("select pawl.key('order-1')")
+        unique = db.value("select command_id from pawl.command where type = 'u'")
+        wrong = [f"{THE_ID} known - key and id differ: give one of them", "known - key must be UTF-8 of 1 to 200 bytes, got 0",
+                 'known - on_duplicate must be keep, replace or move, got "drop"']
+        assert got[0] == f"send: 0 {key} new - " and got[3] == f"send: 0 {unique} new - " and got[4] == f"send: 0 {unique} known replaced ", got
+        assert got[6] == f"many: 0 {key} known - ", got
+        assert got[9:11] == [f"many: 0 {unique} known kept ", f"many: 0 {unique} known replaced "], got
+        for call, first in (("send", 0), ("many", 6)):
+            for line, words in zip((got[first + 1], got[first + 2], got[first + 5]), wrong):
+                assert line.startswith(call + ": 1 ") and line.endswith(words.split(" ", 1)[1]), (line, words)
+        assert got[12:] == [f"start: 0 {key} new - ", f"starts: 0 {key} known - ", f"tx send: 0 {key} known - ", f"tx start: 0 {key} known - "], got
+        assert db.rows("select type, payload from pawl.command order by id") == ["a|1", "u|2", "order|{}"]
+
+
+@test
 def a_bad_command_does_not_keep_its_neighbours_from_being_sent():
     with Database() as db:
         got = installed.bus(db, "many")
