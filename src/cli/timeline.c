@@ -17,7 +17,7 @@ SHOWN(event, Event, EVENT_FIELDS);
     X(T, TEXT, command_id, domain, type, status, error, reply_to, reply_process_id, reply_step)           \
     X(T, TEXT, correlation_id, batch_id, order_key, waits_for, created_at, due_at, lease_until, ended_at) \
     X(T, TEXT, worker_note)                                                                               \
-    X(T, JSON, payload, result, progress)                                                                 \
+    X(T, JSON, payload, result, progress, unique)                                                         \
     X(T, I64, attempts, max_attempts, priority)                                                           \
     R(T, audit, event)
 SHOWN(command, CommandDetail, COMMAND_FIELDS);
@@ -101,6 +101,7 @@ ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
     print_line("correlation", detail.correlation_id);
     print_line("batch", detail.batch_id);
     print_line("order key", detail.order_key);
+    print_line("unique key", detail.unique);
     print_line("waits for", detail.waits_for);
     if (detail.worker_note)
         print_line("waits for", arena_print(arena, "a worker: %s", detail.worker_note));
