@@ -368,6 +368,22 @@ select pawl.wake(d.name)::text as note
 from (select set_config('synchronous_commit', 'off', true) offset 0) s
 cross join unnest($1::text[]) d (name)
 
+-- name: reply_queue_list
+-- $1 behind this name or null, $2 limit. A row for each, by name.
+select queue, creator, messages, pawl.micros(oldest_at) as oldest_at, pawl.micros(created_at) as created_at
+from pawl.reply_queue_list($1, $2)
+
+-- name: reply_read
+-- $1 queue, $2 limit, $3 seconds for which they are hidden, $4 bytes.
+select msg_id, read_count, pawl.micros(enqueued_at) as enqueued_at, pawl.micros(visible_at) as visible_at, message
+from pawl.reply_read($1, $2, $3, $4)
+
+-- name: reply_ack
+-- $1 queue, $2 numbers of replies, $3 read counts. A row for each, by ord.
+select verdict as value
+from pawl.reply_ack($1, $2, $3)
+order by ord
+
 -- name: outcome_get
 -- $1 number of a command. At most one row: as pawl.outcome_get.
 select ended, status, result, error

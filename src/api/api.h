@@ -61,6 +61,7 @@ typedef struct Api {
 RouteHandler api_live, api_ready, api_metrics, api_alerts, api_openapi, api_problem;
 RouteHandler api_telegram_webhook;
 RouteCheck   api_telegram_webhook_head; /* the secret, before the body */
+RouteHandler api_reply_queue_list, api_reply_read, api_reply_ack;
 RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete;
 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
@@ -86,6 +87,7 @@ RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_un
 RouteHandler api_transaction_show, api_hold_show, api_verify;
 
 extern const FieldTable     api_empty_body;
+extern const RouteParameter api_reply_queue_parameters[], api_reply_captures[];
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
     api_command_domain_parameters[], api_command_show_parameters[], api_policy_parameters[], api_domain_parameters[];
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];

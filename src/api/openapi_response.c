@@ -8,7 +8,7 @@
 #include "api/openapi_internal.h"
 #include "base/problem.h"
 
-#define SCHEMAS_MAX 96
+#define SCHEMAS_MAX 512
 
 /* ---- answers, from their tables ---- */
 

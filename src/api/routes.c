@@ -8,6 +8,7 @@
 #include "api/schema.h"
 #include "bus/command.h"
 #include "bus/policy.h"
+#include "bus/reply_queue.h"
 #include "bus/send_fields.h"
 #include "bus/work_fields.h"
 #include "process/activation_fields.h"
@@ -111,6 +112,15 @@ static const Route rows[] = {
      .summary = "Set the delays before retries, for the domain or for one type", .answer = &answer_policies},
     {HTTP_DELETE, "/v1/domains/{domain}/retry-policy", api_apart, OPERATES, .is_inline = true, .inner = api_policy_reset, .parameters = api_policy_parameters,
      .summary = "Restore the default delays", .answer = &answer_policies},
+    {HTTP_GET, "/v1/reply-queues", api_reply_queue_list, READS_COMMANDS, .parameters = api_reply_queue_parameters,
+     .summary = "Queues that pawl has created because a reply_to names them, by name",
+     .answer = &answer_reply_queues},
+    {HTTP_POST, "/v1/reply-queues/{queue}/read", api_apart, SCOPE_SEND, .is_inline = true, .inner = api_reply_read, .body = &reply_read_table, .captures = api_reply_captures,
+     .summary = "Read replies, and hide them from other readers for a time",
+     .key_refused = true, .answer = &answer_replies},
+    {HTTP_POST, "/v1/reply-queues/{queue}/ack", api_apart, SCOPE_SEND, .is_inline = true, .inner = api_reply_ack, .is_kept = true, .body = &reply_ack_table, .captures = api_reply_captures,
+     .summary = "Acknowledge replies: they are deleted; a verdict for each",
+     .answer = &answer_acknowledged},
     {HTTP_GET, "/v1/tsq", api_tsq_list, READS_COMMANDS, .parameters = api_tsq_parameters,
      .summary = "Commands in the troubleshooting queue",
      .answer = &answer_commands},

@@ -11,6 +11,7 @@
 #include "bus/lease.h"
 #include "bus/policy.h"
 #include "bus/progress.h"
+#include "bus/reply_queue.h"
 #include "bus/send.h"
 #include "bus/settle.h"
 
@@ -168,4 +169,32 @@ static const AnswerField letter_fields[] = {
 TABLE(letter, "DeadLetter");
 static const AnswerField letters_fields[] = {ROWS("items", letter), I64("next_cursor", .nullable = true)};
 TABLE(letters, "DeadLetters");
+
+/* ---- reply queues ---- */
+
+static const AnswerField reply_queue_fields[] = {
+    TEXT("queue", AT(ReplyQueue, queue)),
+    TEXT("creator", AT(ReplyQueue, creator), .nullable = true, .help = "the key or login whose send has created it; null: made again for a reply"),
+    I64("messages", AT(ReplyQueue, messages), .help = "replies in it, counted up to 10000"),
+    TIME("oldest_at", AT(ReplyQueue, oldest_at), .nullable = true, .help = "when the oldest of them came; null: there is none"),
+    TIME("created_at", AT(ReplyQueue, created_at))};
+TABLE(reply_queue, "ReplyQueue");
+static const AnswerField reply_queues_fields[] = {
+    ROWS("items", reply_queue), TEXT("next_cursor", .nullable = true, .help = "null: there is no more")};
+TABLE(reply_queues, "ReplyQueues");
+static const AnswerField reply_message_fields[] = {
+    I64("msg_id", AT(ReplyMessage, msg_id)),
+    I64("read_count", AT(ReplyMessage, read_count), .help = "which read of this reply it is: the acknowledgement must give it"),
+    TIME("enqueued_at", AT(ReplyMessage, enqueued_at)),
+    TIME("visible_at", AT(ReplyMessage, visible_at), .help = "when it is read again, unless it is acknowledged before"),
+    JSON("message", AT(ReplyMessage, message), .nullable = true, .help = "command_id, domain, type, status, result, error and correlation_id of the command")};
+TABLE(reply_message, "Reply");
+static const AnswerField replies_fields[] = {ROWS("items", reply_message)};
+TABLE(replies, "Replies");
+static const AnswerField acknowledged_item_fields[] = {
+    I64("msg_id"), BOOL("acknowledged"), TEXT("verdict", .words = reply_verdicts,
+    .help = "lost: it was visible again, and read again; gone: it was acknowledged before, or retention has deleted it; busy: another transaction has it locked")};
+static TABLE(acknowledged_item, "AcknowledgedReply");
+static const AnswerField acknowledged_fields[] = {ROWS("items", acknowledged_item)};
+TABLE(acknowledged, "AcknowledgedReplies");
 /* clang-format on */

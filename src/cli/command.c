@@ -103,6 +103,15 @@ static const CommandFlag definitions_flags[] = {
     {"--limit",   "N",  "at most this many versions; default: 100"},
     {NULL,        NULL, NULL                                      },
 };
+static const CommandFlag reply_list_flags[] = {
+    {"--limit", "N",  "at most this many; default: 100"},
+    {NULL,      NULL, NULL                             },
+};
+static const CommandFlag reply_read_flags[] = {
+    {"--limit",   "N",    "at most this many; default: 100"                                                 },
+    {"--visible", "TIME", "after this time they are read again, unless they were acknowledged; default: 30s"},
+    {NULL,        NULL,   NULL                                                                              },
+};
 static const CommandFlag process_start_flags[] = {
     {"--id",          "UUID",          "idempotency key: starting twice with the same id starts one process; default: generated"},
     {"--key",         "TEXT",          "the same with any text, such as order-17: it becomes the id, and counts in all domains" },
@@ -352,6 +361,9 @@ const CliCommand cli_commands[] = {
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show the progress of a batch"},
     {"domain",  "list",   "",          0, 0, command_domain_list,    domain_list_flags, "list domains: how many commands each has where, and how long the oldest has been queued"},
     {"domain",  "show",   "DOMAIN",    1, 1, command_domain_show,    NULL,       "show one domain, and its processes"},
+    {"reply",   "list",   "",          0, 0, command_reply_list,     reply_list_flags, "list the queues that pawl has created because a reply_to names them"},
+    {"reply",   "read",   "QUEUE",     1, 1, command_reply_read,     reply_read_flags, "read replies, and hide them from other readers for a time"},
+    {"reply",   "ack",    "QUEUE MSG_ID READ_COUNT", 3, 3, command_reply_ack, NULL, "acknowledge a reply that was read: delete it"},
     {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain"},
     {"policy",  "set",    "DOMAIN [DELAYS]", 1, 2, command_policy_set, policy_set_flags, "set the delays before retries: 10s,1m,5m; the last one applies to all further attempts"},
     {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default delays"},

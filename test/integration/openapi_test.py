@@ -108,7 +108,7 @@ def the_description_is_complete():
                 if parameter["name"] in ("limit",):
                     assert parameter["schema"]["type"] == "integer" and parameter["schema"]["default"], parameter
             keyed = any(parameter["name"] == "Idempotency-Key" for parameter in parameters)
-            assert keyed == (method == "post" and not path.endswith(("/claim", "/webhook"))), path
+            assert keyed == (method == "post" and not path.endswith(("/claim", "/webhook", "/read"))), path
             if "requestBody" in row:
                 filled = re.sub(r"{(\w+)}", lambda part: "1" if "dead-letters" in path else new_key(), path)
                 got = pawl.http(method.upper(), filled, headers={"Idempotency-Key": new_key()} if keyed else None)
@@ -194,6 +194,10 @@ def tour_commands(tour, pawl):
     tour.ask("POST", "/v1/domains/{domain}/settle", {"items": ends}, domain="shop")
     tour.ask("GET", "/v1/commands/{id}", id=claimed[0]["command_id"])
     tour.ask("GET", "/v1/commands", query="?limit=2&domain=shop")
+    tour.ask("GET", "/v1/reply-queues")
+    reply, = tour.ask("POST", "/v1/reply-queues/{queue}/read", {"visible_s": 60}, queue="answers").json["items"]
+    token = {"msg_id": reply["msg_id"], "read_count": reply["read_count"]}
+    tour.ask("POST", "/v1/reply-queues/{queue}/ack", {"items": [token, {**token, "msg_id": 9}]}, queue="answers")
     failed = [send(pawl, "yard", "dig") for _ in range(3)]
     work(pawl, "yard", "--exec", "exit 70")
     tour.ask("GET", "/v1/tsq", query="?domain=yard&limit=2")

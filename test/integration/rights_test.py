@@ -66,6 +66,9 @@ pawl.command_number      reader
 pawl.commands_find       reader
 pawl.commands_show       app
 pawl.commands_fit        reader
+pawl.reply_queue_list    app
+pawl.reply_read          app
+pawl.reply_ack           app
 pawl.outcomes_find       reader
 pawl.outcomes_ended      reader
 pawl.outcome_get         app
