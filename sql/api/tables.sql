@@ -1,7 +1,7 @@
 -- tables.sql - who may call the HTTP interface, and answers kept under the header Idempotency-Key. How often rows
 -- change:
 --
---     api_key      one row per key; written when it is created and when it is revoked, by no request
+--     api_key      one row per key; written when it is created, when it is revoked, and every 5 minutes while it is used
 --     kept_answer  one row per key of a POST that has no id in its body; inserted once, deleted by age
 
 create table pawl.api_key (
@@ -10,9 +10,15 @@ create table pawl.api_key (
   hash bytea not null unique check (octet_length(hash) = 32), -- SHA-256 of the token; the token is not kept
   scopes text[] not null check (
     cardinality(scopes) > 0 and scopes <@ array['read', 'send', 'work', 'process', 'post', 'mint', 'wallets', 'operate', 'rating', 'admin']),
+  -- Patterns of names, each a name or a prefix and "*": the key touches nothing else. Both null: it is not bound.
+  domains text[],
+  owners text[],
   created_at timestamptz not null,
+  created_by text not null, -- the operator
   expires_at timestamptz,
-  revoked_at timestamptz
+  used_at timestamptz, -- the last use, some minutes late
+  revoked_at timestamptz,
+  constraint api_key_bound_check check ((domains is null) = (owners is null))
 );
 -- A name is free again once its key is revoked.
 create unique index api_key_name on pawl.api_key (name) where revoked_at is null;

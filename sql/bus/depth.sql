@@ -179,9 +179,10 @@ as $$
 $$;
 
 -- Domains with what they hold. p_name: only this one. Else p_order 'name': the first p_limit after p_after; 'depth': those with most queued commands, of
--- the domains that have a command which has not ended. Processes are commands of the domain process:DOMAIN, which is a row like any other.
+-- the domains that have a command which has not ended. p_bound: only domains that these patterns have (bus/bound.sql). Processes are commands of the domain process:DOMAIN, which is a row like any other.
 create or replace function pawl.domain_list (
-  p_name text default null, p_after text default null, p_limit integer default 100, p_order text default 'name')
+  p_name text default null, p_after text default null, p_limit integer default 100, p_order text default 'name',
+  p_bound text[] default null)
   returns table (domain text, queued bigint, delayed bigint, parked bigint, running bigint, in_tsq bigint, oldest_at timestamptz,
                  oldest_s bigint, estimated text[])
   language plpgsql stable security definer set search_path = pawl, pg_temp
@@ -196,10 +197,11 @@ begin
   end if;
   v_ids := case
     when p_name is not null then array(select d.id from pawl.domain_name d where d.name = p_name order by d.id limit 1)
-    when p_order = 'depth' then array(select b.id from pawl.busy_domains() b (id))
+    when p_order = 'depth' then array(select b.id from pawl.busy_domains() b (id)
+                                          where p_bound is null or pawl.bound_domain((select n.name from pawl.domain_name n where n.id = b.id limit 1), p_bound))
     else array(select d.id from (
                  select distinct on (d.name) d.name, d.id from pawl.domain_name d
-                 where d.name > coalesce(p_after, '') order by d.name, d.id limit p_limit) d
+                 where d.name > coalesce(p_after, '') and pawl.bound_domain(d.name, p_bound) order by d.name, d.id limit p_limit) d
                order by d.name)
     end;
   return query

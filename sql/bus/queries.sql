@@ -98,14 +98,14 @@ where c.command_id = $1
 order by d.name
 
 -- name: command_list
--- $1 domain, $2 status, $3 type, $4 ids below, $5 limit, $6 rows read at most. Columns: as pawl.command_page, and
--- due_at: when a delayed command is due; null: it is not delayed. A row without an id ends a page behind which there
+-- $1 domain, $2 status, $3 type, $4 ids below, $5 limit, $6 rows read at most, $7 patterns of domains that the caller is bound to, or null. Columns: as
+-- pawl.command_page, and due_at: when a delayed command is due; null: it is not delayed. A row without an id ends a page behind which there
 -- may be more.
 select coalesce(l.id, 0) as id, l.command_id, l.domain, l.type, l.status, l.attempts, l.created_at,
        pawl.micros(d.due) as due_at, l.error, l.searched_to
-from pawl.command_page($1, $2, $3, $4, $5, $6) l
+from pawl.command_page_bound($7::text[], $1, $2, $3, $4, $5, $6) l
 left join lateral (select d.due from pawl.delayed d where d.id = l.id limit 1) d on true
-order by l.searched_to desc
+order by l.searched_to desc, l.id is null
 
 -- name: command_numbers
 -- $1 domains, $2 command ids, as many of both. Columns: value, in the order of the ids; 0 when unknown.
@@ -215,10 +215,10 @@ order by f.priority
 select coalesce(pawl.domain_find($1::text), 0)::bigint as value
 
 -- name: domain_list
--- $1 name or null, $2 the name before the first one, or null, $3 limit, $4 order. Columns: as pawl.domain_list.
+-- $1 name or null, $2 the name before the first one, or null, $3 limit, $4 order, $5 patterns of domains or null. Columns: as pawl.domain_list.
 select d.domain, d.queued, d.delayed, d.parked, d.running, d.in_tsq, pawl.micros(d.oldest_at) as oldest_at,
        coalesce(d.oldest_s, 0) as oldest_s, to_jsonb(d.estimated) as estimated
-from pawl.domain_list($1::text, $2::text, $3::integer, $4::text) d
+from pawl.domain_list($1::text, $2::text, $3::integer, $4::text, $5::text[]) d
 
 -- name: domain_names
 -- If nothing was ever sent to a domain: an empty text, and the names of up to 1000 others, of processes or of commands as

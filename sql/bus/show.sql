@@ -427,6 +427,36 @@ begin
 end
 $$;
 
+-- The same for a caller that is bound to domains (bus/bound.sql), or whose p_bound is null: the page is merged from one of each domain, down to where the
+-- reading of one of them ended.
+create or replace function pawl.command_page_bound (
+  p_bound text[], p_domain text default null, p_status text default null, p_type text default null, p_before bigint default null,
+  p_limit integer default 100, p_rows integer default 100000)
+  returns table (id bigint, command_id uuid, domain text, type text, status text, attempts integer, created_at bigint,
+                 error text, searched_to bigint)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+  rows 100
+as $$
+#variable_conflict use_column
+begin
+  if p_bound is null then
+    return query select p.* from pawl.command_page(p_domain, p_status, p_type, p_before, p_limit, p_rows) p;
+    return;
+  end if;
+  return query
+    with page as materialized (
+      select p.* from pawl.bound_domains(p_bound, p_domain, 'commands') b
+      cross join lateral pawl.command_page(b.domain, p_status, p_type, p_before, p_limit, p_rows) p
+    )
+    select l.*
+    from page l
+    where l.searched_to >= coalesce((select max(e.searched_to) from page e where e.id is null), l.searched_to)
+    order by l.searched_to desc, l.id is null
+    limit p_limit;
+end
+$$;
+
 -- The same without a bound: however many rows have to be read until p_limit commands (null: all) are found.
 create or replace function pawl.command_list (
   p_domain text default null, p_status text default null, p_type text default null, p_before bigint default null,

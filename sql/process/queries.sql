@@ -69,11 +69,12 @@ select d.id, d.version, d.is_new from pawl.process_define($1, $2, $3, $4, $5, $6
 select d.source from pawl.process_definition d where d.id = $1::bigint
 
 -- name: definitions
--- Versions of definitions, newest first. $1 domain, $2 type, $3 version, $4 ids below; null: any. $5 limit
+-- Versions of definitions, newest first. $1 domain, $2 type, $3 version, $4 ids below; null: any. $5 limit, $6 patterns of domains
 select d.id::bigint as id, d.domain, d.type, d.version, pawl.micros(d.created_at) as created_at, d.author
 from pawl.process_definition d
 where ($1::text is null or d.domain = $1::text) and ($2::text is null or d.type = $2::text)
   and ($3::integer is null or d.version = $3::integer) and ($4::bigint is null or d.id < $4::bigint)
+  and ($6::text[] is null or pawl.bound_domain(d.domain, $6::text[]))
 order by d.id desc
 limit $5::integer
 
@@ -87,10 +88,11 @@ select p.id from pawl.process p where p.id = $1 for update
 
 -- name: list
 -- Processes, newest first. $1 domain, $2 type, $3 status, $4 step, $5 text, $6 at least so many ms old, $7 ids below,
--- $8 limit; null: any. A row without an id is the end of a page that may have another one behind it.
+-- $8 limit; null: any. A row without an id is the end of a page that may have another one behind it. $9 patterns of domains that the caller is bound to,
+-- or null.
 select coalesce(l.id, 0) as id, l.process_id, l.domain, l.type, l.status, l.step,
        pawl.micros(l.created_at) as created_at, l.error, l.last
-from pawl.process_list($1, $2, $3, $4, $5, $6::bigint * interval '1 ms', $7, $8) l
+from pawl.process_list_bound($9::text[], $1, $2, $3, $4, $5, $6::bigint * interval '1 ms', $7, $8) l
 
 -- name: load
 -- What activations continue from; a row for each process whose lease has the token. $1 numbers of processes, $2 tokens,

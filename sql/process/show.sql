@@ -505,3 +505,31 @@ begin
   close v_ids;
 end
 $$;
+
+-- The same for a caller that is bound to domains, or whose p_bound is null: see pawl.command_page_bound.
+create or replace function pawl.process_list_bound (
+  p_bound text[], p_domain text default null, p_type text default null, p_status text default null, p_step text default null, p_text text default null,
+  p_older interval default null, p_before bigint default null, p_limit integer default 100)
+  returns table (id bigint, process_id uuid, domain text, type text, status text, step text, created_at timestamptz, error text, last bigint)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = ordered_cached
+  rows 100
+as $$
+#variable_conflict use_column
+begin
+  if p_bound is null then
+    return query select p.* from pawl.process_list(p_domain, p_type, p_status, p_step, p_text, p_older, p_before, p_limit) p;
+    return;
+  end if;
+  return query
+    with page as materialized (
+      select p.* from pawl.bound_domains(p_bound, p_domain, 'processes') b
+      cross join lateral pawl.process_list(b.domain, p_type, p_status, p_step, p_text, p_older, p_before, p_limit) p
+    )
+    select l.*
+    from page l
+    where l.last >= coalesce((select max(e.last) from page e where e.id is null), l.last)
+    order by l.last desc, l.id is null
+    limit p_limit;
+end
+$$;

@@ -99,8 +99,13 @@ select s.number, s.version, s.txn_id, s.kind, s.amount, s.balance, s.held, s.oth
 from wallet.statement($1::text, $2::text, $3::text::timestamptz, $4::text::timestamptz, $5::bigint, $6::integer) s
 
 -- name: transaction
--- One transaction as JSON; null: there is none. $1 txn id
-select wallet.transaction($1::uuid)::text as value
+-- One transaction as JSON; null: there is none. $1 txn id, $2 patterns of owners that the caller is bound to, or null: it has the entries of others, with the
+-- balance of @system
+select case when $2::text[] is null or t is null then t
+            else jsonb_set(t, '{entries}', coalesce((
+                   select jsonb_agg(e order by n) from jsonb_array_elements(t -> 'entries') with ordinality u (e, n)
+                   where wallet.bound_owner(e ->> 'owner', $2::text[])), '[]')) end::text as value
+from wallet.transaction($1::uuid) t
 
 -- name: transaction_entries
 -- What a transaction changed, as a JSON array. It never changes. $1 txn id

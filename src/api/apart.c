@@ -24,7 +24,7 @@ static ErrorCode apart_run(LockCall *call, Error *reterr)
     ArenaMark    mark  = arena_mark(arena);
     ErrorCode    code;
 
-    log_set_request(request_id(apart->request));
+    log_set_request_of(request_id(apart->request), request_principal(apart->request));
     code = route->is_kept ? api_answer_once(apart->api, apart->request, route->inner, apart->response, reterr)
                           : route->inner(apart->api, apart->request, apart->response, reterr);
     log_set_request(NULL);

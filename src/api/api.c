@@ -83,7 +83,10 @@ void api_item_submit(Api *api, Request *request, const SendItem *item, RouteHand
     sending->hint         = (Hint){.item = &sending->item, .on_done = item_send, .context = sending};
     request_body_free(request);
     request_suspend(request, &(Suspend){.on_resume = on_resume}, sending);
-    hint_submit(api->hints, request_deadline(request), &sending->hint);
+    if (request_bound(request)) /* a hint would name domains of others */
+        item_send(sending);
+    else
+        hint_submit(api->hints, request_deadline(request), &sending->hint);
 }
 
 void api_hint_set(Response *response, const char *hint)

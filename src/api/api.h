@@ -70,6 +70,8 @@ RouteHandler api_policy_show, api_policy_set, api_policy_reset;
 RouteHandler api_batch_list, api_batch_show, api_batch_seal, api_claim, api_settle, api_extend, api_progress;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
+RouteHandler api_key_list, api_key_create, api_key_revoke;
+
 /* Runs the inner handler of its route apart from the executors: see apart.c. */
 RouteHandler api_apart;
 
@@ -86,10 +88,11 @@ RouteHandler api_topup, api_spend, api_transfer, api_transfer_batch, api_transac
 RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_unfreeze, api_floor;
 RouteHandler api_transaction_show, api_hold_show, api_verify;
 
-extern const FieldTable     api_empty_body;
+extern const FieldTable     api_empty_body, key_create_table;
 extern const RouteParameter api_reply_queue_parameters[], api_reply_captures[];
-extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
-    api_command_domain_parameters[], api_command_show_parameters[], api_policy_parameters[], api_domain_parameters[];
+extern const RouteParameter api_key_parameters[], api_dead_letter_parameters[], api_command_parameters[],
+    api_tsq_parameters[], api_command_domain_parameters[], api_command_show_parameters[], api_policy_parameters[],
+    api_domain_parameters[];
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_show_parameters[],
     api_process_signal_parameters[], api_process_version_parameters[];

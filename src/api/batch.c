@@ -158,6 +158,8 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
     sending->list = arena_array(request_arena(request), SendItem, given->items.count + 1);
     TRY(batch_check(request, given, sending->list, reterr));
     ids_fill(sending);
+    if (request_bound(request))
+        sending->hint = ""; /* it would name domains of others */
     sending->call = (LockCall){.run      = sending_run,
                                .deadline = request_deadline(request),
                                .on_done  = sending_done,

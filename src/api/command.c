@@ -3,6 +3,7 @@
  */
 #include "bus/command.h"
 #include "api/api.h"
+#include "api/bound.h"
 #include "api/domain.h"
 #include "api/page.h"
 #include "base/uuid.h"
@@ -44,7 +45,7 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
 /* ---- read ---- */
 
 const RouteParameter api_command_parameters[] = {
-    {"domain", "only this domain"},
+    {"domain", "only this domain", .names = NAMES_DOMAIN},
     {"status", "only this status", .words = command_statuses},
     {"type", "only this type"},
     PAGE_PARAMETERS,
@@ -52,21 +53,21 @@ const RouteParameter api_command_parameters[] = {
 };
 
 const RouteParameter api_tsq_parameters[] = {
-    {"domain", "only this domain"},
-    {"type",   "only this type"  },
+    {"domain", "only this domain", .names = NAMES_DOMAIN},
+    {"type", "only this type"},
     PAGE_PARAMETERS,
-    {NULL,     NULL              },
+    {NULL, NULL},
 };
 
 const RouteParameter api_command_domain_parameters[] = {
-    {"domain", "the command's domain; needed only where several domains have this id"},
-    {NULL,     NULL                                                                  },
+    {"domain", "the command's domain; needed only where several domains have this id", .names = NAMES_DOMAIN},
+    {NULL, NULL},
 };
 
 const RouteParameter api_command_show_parameters[] = {
-    {"domain", "the command's domain; needed only where several domains have this id"},
+    {"domain", "the command's domain; needed only where several domains have this id", .names = NAMES_DOMAIN},
     API_WAIT_PARAMETER,
-    {NULL,     NULL                                                                  },
+    {NULL, NULL},
 };
 
 static bool command_may_wait(const OutcomeWait *wait, const char *domain)
@@ -109,7 +110,8 @@ static ErrorCode list_answer(Api *api, Request *request, const char *status, Res
 {
     CommandFilter filter = {.domain = request_query(request, "domain"),
                             .status = status,
-                            .type   = request_query(request, "type")};
+                            .type   = request_query(request, "type"),
+                            .bound  = api_bound_domains(request)};
     Command      *list;
     int64_t       next;
     int           count;

@@ -2,6 +2,7 @@
  * domain_show.c - domains over HTTP: list, show.
  */
 #include "api/api.h"
+#include "api/bound.h"
 #include "api/domain.h"
 #include <string.h>
 
@@ -20,7 +21,9 @@ const RouteParameter api_domain_parameters[] = {
 ErrorCode api_domain_list(void *context, Request *request, Response *response, Error *reterr)
 {
     Api         *api    = context;
-    DomainFilter filter = {.after = request_query(request, "cursor"), .order = request_query(request, "order")};
+    DomainFilter filter = {.after = request_query(request, "cursor"),
+                           .order = request_query(request, "order"),
+                           .bound = api_bound_domains(request)};
     Writer      *writer;
     Domain      *list;
     int64_t      limit;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/bound.h"
 #include "base/writer.h"
 #include "wallet/entry.h"
 
@@ -49,13 +50,14 @@ static const List entries   = {"entries", entry_list, LIMIT_MAX, LIMIT_DEFAULT};
 static const List statement = {"statement", statement_page, ENTRIES_MAX, ENTRIES_MAX};
 
 typedef struct {
-    const List *list;
-    EntryFilter filter;
-    bool        csv;
-    Text       *body;
-    Writer      writer;
-    int64_t     last; /* number of the last entry written */
-    const char *next; /* cursor; NULL: there is no more */
+    const List  *list;
+    const Bound *owners; /* of the client's key; NULL: all */
+    EntryFilter  filter;
+    bool         csv;
+    Text        *body;
+    Writer       writer;
+    int64_t      last; /* number of the last entry written */
+    const char  *next; /* cursor; NULL: there is no more */
 } Page;
 
 /* ---- what is asked for ---- */
@@ -103,21 +105,29 @@ static void page_end(Page *page)
     writer_end(&page->writer);
 }
 
+/* A transfer that another client has made may have another owner on its other side. */
+static bool other_is_shown(const Bound *owners, const char *other)
+{
+    return other && (strcmp(other, WALLET_SYSTEM) == 0 || bound_has_owner(owners, other));
+}
+
 /* How many of them were written before the page was large enough. */
 static int page_add(Page *page, const Entry *list, int count)
 {
     int written = 0;
 
     while (written < count && page->body->length < PAGE_BYTES_MAX) {
-        const Entry *entry = &list[written++];
+        Entry entry = list[written++];
 
+        if (page->owners && !other_is_shown(page->owners, entry.other))
+            entry.other = NULL;
         if (page->csv) {
-            entry_csv_write(page->body, entry);
+            entry_csv_write(page->body, &entry);
             text_append(page->body, CSV_LINE_END);
         } else {
-            entry_write(&page->writer, entry);
+            entry_write(&page->writer, &entry);
         }
-        page->last = entry->number;
+        page->last = entry.number;
     }
     return written;
 }
@@ -144,7 +154,7 @@ static ErrorCode page_fill(Page *page, Pool *pool, Request *request, Error *rete
 
 static ErrorCode page_answer(Api *api, Request *request, const List *list, bool csv, Response *response, Error *reterr)
 {
-    Page page = {.list = list, .csv = csv, .body = &response->body};
+    Page page = {.list = list, .owners = api_bound_owners(request), .csv = csv, .body = &response->body};
 
     TRY(filter_read(request, list, &page.filter, reterr));
     page_begin(&page);

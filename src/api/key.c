@@ -64,10 +64,11 @@ ErrorCode key_scopes_parse(const char *words, Scope *ret_scopes, Error *reterr)
         unsigned scope  = scope_find(word, length);
 
         if (!scope)
-            return fail(reterr, ERR_INVALID,
-                        "scope must be read, send, work, process, post, mint, wallets, operate, rating or admin, or one of the "
-                        "groups command, wallet and treasury, got \"%.*s\"",
-                        length < KEY_NAME_SIZE ? (int)length : KEY_NAME_SIZE, word);
+            return fail(
+                reterr, ERR_INVALID,
+                "scope must be read, send, work, process, post, mint, wallets, operate, rating or admin, or one of the "
+                "groups command, wallet and treasury, got \"%.*s\"",
+                length < KEY_NAME_SIZE ? (int)length : KEY_NAME_SIZE, word);
         scopes |= scope;
         word += length;
         if (!*word)
@@ -119,56 +120,58 @@ static ErrorCode key_in_doubt(const char *name, Error *reterr)
 }
 
 /* ERR_CONFLICT: a live key has the name. */
-static ErrorCode key_insert(Pool *pool, Deadline deadline, const char *name, KeyHash hash, Scope scopes, int64_t ttl_ms,
-                            int64_t *ret_id, Error *reterr)
+static ErrorCode key_insert(Pool *pool, Deadline deadline, const KeyNew *key, KeyHash hash, int64_t *ret_id,
+                            Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
     TxOptions                 options = {.name = "key_create", .deadline = deadline, .arena = arena};
     const char               *names[SCOPE_COUNT];
-    int                       count = scopes_list(scopes, names);
+    int                       count = scopes_list(key->scopes, names);
     int64_t                   id;
 
     ErrorCode code = db_call(pool, &options, sql_api_key_create,
-                             DB_ARGS(db_text(name), db_bytea(arena, hash.bytes, sizeof hash.bytes),
-                                     db_texts(arena, names, count), ttl_ms ? db_i64(ttl_ms) : db_null()),
+                             DB_ARGS(db_text(key->name), db_bytea(arena, hash.bytes, sizeof hash.bytes),
+                                     db_texts(arena, names, count), key->ttl_ms ? db_i64(key->ttl_ms) : db_null(),
+                                     db_bound(arena, key->domains), db_bound(arena, key->owners),
+                                     db_text(key->operator), db_text(key->reason)),
                              &db_i64_shape, &id, reterr);
     if (code == ERR_UNKNOWN)
-        return key_in_doubt(name, reterr);
+        return key_in_doubt(key->name, reterr);
     TRY(code);
     if (id == 0)
-        return fail(reterr, ERR_CONFLICT, "key \"%s\" exists already: revoke it or choose another name", name);
+        return fail(reterr, ERR_CONFLICT, "key \"%s\" exists already: revoke it or choose another name", key->name);
     *ret_id = id;
     return OK;
 }
 
-ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scopes, int64_t ttl_ms, char *ret_token,
-                     int64_t *ret_id, Error *reterr)
+ErrorCode key_create(Pool *pool, Deadline deadline, const KeyNew *key, char *ret_token, int64_t *ret_id, Error *reterr)
 {
     char token[KEY_TOKEN_SIZE];
 
-    if (!name_is_good(name))
+    if (!name_is_good(key->name))
         return fail(reterr, ERR_INVALID,
                     "key name must be a lower-case letter, then lower-case letters, digits, \"_\", \".\" or \"-\", at "
                     "most %d in all, got \"%.*s\"",
-                    KEY_NAME_SIZE - 1, KEY_NAME_SIZE, name);
-    if (strcmp(name, KEY_NAME_ADMIN) == 0)
-        return fail(reterr, ERR_INVALID, "key name \"%s\" is reserved for the admin token: choose another", name);
-    if (scopes == SCOPE_NONE || ttl_ms < 0)
+                    KEY_NAME_SIZE - 1, KEY_NAME_SIZE, key->name);
+    if (strcmp(key->name, KEY_NAME_ADMIN) == 0)
+        return fail(reterr, ERR_INVALID, "key name \"%s\" is reserved for the admin token: choose another", key->name);
+    if (key->scopes == SCOPE_NONE || key->ttl_ms < 0)
         return fail(reterr, ERR_INVALID, "a key needs a scope, and a time to live that is not below zero");
     key_token_new(token);
-    ErrorCode code = key_insert(pool, deadline, name, key_hash(token), scopes, ttl_ms, ret_id, reterr);
+    ErrorCode code = key_insert(pool, deadline, key, key_hash(token), ret_id, reterr);
     if (code == OK)
         memcpy(ret_token, token, sizeof token);
     sodium_memzero(token, sizeof token);
     return code;
 }
 
-ErrorCode key_list(Pool *pool, Deadline deadline, Arena *arena, Key **ret_list, int *ret_count, Error *reterr)
+ErrorCode key_list(Pool *pool, Deadline deadline, Arena *arena, int limit, int64_t before, Key **ret_list,
+                   int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "key_list", .deadline = deadline, .arena = arena, .read_only = true};
 
-    return db_call_many(pool, &options, sql_api_key_list, DB_ARGS(db_i32(KEY_LIST_MAX)), &key_shape, ret_list,
-                        ret_count, reterr);
+    return db_call_many(pool, &options, sql_api_key_list, DB_ARGS(db_i32(limit), before ? db_i64(before) : db_null()),
+                        &key_shape, ret_list, ret_count, reterr);
 }
 
 /* Names begin with a letter, so a number is an id. */
@@ -181,15 +184,16 @@ static bool id_parse(const char *text, int64_t *ret_id)
     return isdigit((unsigned char)text[0]) && errno == 0 && *end == '\0';
 }
 
-ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id_or_name, KeyName *ret_key,
-                     Error *reterr)
+ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id_or_name, const char *operator,
+                     const char * reason, KeyName *ret_key, Error *reterr)
 {
     TxOptions options = {.name = "key_revoke", .deadline = deadline, .arena = arena};
     int64_t   id;
     bool      is_id = id_parse(id_or_name, &id);
 
     ErrorCode code = db_call(pool, &options, sql_api_key_revoke,
-                             DB_ARGS(is_id ? db_i64(id) : db_null(), db_text(is_id ? NULL : id_or_name)),
+                             DB_ARGS(is_id ? db_i64(id) : db_null(), db_text(is_id ? NULL : id_or_name),
+                                     db_text(operator), db_text(reason)),
                              &key_name_shape, ret_key, reterr);
     if (code == ERR_NOT_FOUND)
         return fail(reterr, code, "key \"%.*s\" not found: give the name or id of a key that is not revoked",

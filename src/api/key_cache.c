@@ -26,6 +26,7 @@
 #define UNKNOWN_MS      20    /* between two lookups while unknown tokens come */
 #define GRACE_MS        60000 /* beyond fresh, while the database is unavailable */
 #define LOOKUPS_MAX     500
+#define NOTE_MS         500 /* for the write of when keys were used */
 #define ARENA_BYTES_MAX ((size_t)1 << 20)
 
 typedef struct {
@@ -36,6 +37,8 @@ typedef struct {
     Scope   scopes;     /* SCOPE_NONE: the token is unknown */
     bool    used;
     char    name[KEY_NAME_SIZE];
+    char   *domains,
+        *owners; /* patterns, joined by commas; NULL: not bound. In the cache on the heap, else in an arena */
 } Entry;
 
 /* A batch of it is looked up at a time. */
@@ -62,10 +65,12 @@ typedef struct {
     Entry       asked;  /* its hash is given, the rest is the verdict */
 } Lookup;
 
-#define FOUND_COLUMNS(X, T)  \
-    X(T, I32, ord)           \
-    X(T, TEXT, name, scopes) \
-    X(T, TIME, left_us)
+#define FOUND_COLUMNS(X, T)                   \
+    X(T, I32, ord)                            \
+    X(T, I64, id)                             \
+    X(T, TEXT, name, scopes, domains, owners) \
+    X(T, TIME, left_us)                       \
+    X(T, BOOL, is_idle)
 DB_ROW(Found, FOUND_COLUMNS);
 DB_SHAPE(found, Found, FOUND_COLUMNS);
 
@@ -84,14 +89,17 @@ static int64_t entry_age_ms(const Entry *entry)
     return mono_ms_between(entry->asked_at, clock_mono());
 }
 
-static bool cache_get(KeyCache *cache, const KeyHash *hash, Entry *ret_entry)
+/* The binding is copied into the arena: the entry may be replaced at any moment. */
+static bool cache_get(KeyCache *cache, const KeyHash *hash, Arena *arena, Entry *ret_entry)
 {
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&cache->mutex);
     const Entry                *bucket = bucket_of(cache, hash);
 
     for (int i = 0; i < BUCKET_SIZE; i++)
         if (bucket[i].used && hash_is_equal(&bucket[i].hash, hash)) {
-            *ret_entry = bucket[i];
+            *ret_entry         = bucket[i];
+            ret_entry->domains = arena_text(arena, bucket[i].domains);
+            ret_entry->owners  = arena_text(arena, bucket[i].owners);
             return true;
         }
     return false;
@@ -119,13 +127,24 @@ static Entry *victim_of(Entry *bucket, const KeyHash *hash)
     return victim;
 }
 
+static void entry_clear(Entry *entry)
+{
+    free(entry->domains);
+    free(entry->owners);
+    *entry = (Entry){0};
+}
+
 static void cache_put(KeyCache *cache, const Entry *entry)
 {
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&cache->mutex);
     Entry                      *victim = victim_of(bucket_of(cache, &entry->hash), &entry->hash);
 
-    if (entry->scopes != SCOPE_NONE || victim->scopes == SCOPE_NONE || hash_is_equal(&victim->hash, &entry->hash))
-        *victim = *entry;
+    if (entry->scopes != SCOPE_NONE || victim->scopes == SCOPE_NONE || hash_is_equal(&victim->hash, &entry->hash)) {
+        entry_clear(victim);
+        *victim         = *entry;
+        victim->domains = entry->domains ? memory_text(entry->domains) : NULL;
+        victim->owners  = entry->owners ? memory_text(entry->owners) : NULL;
+    }
 }
 
 /* ---- lookups ---- */
@@ -139,12 +158,14 @@ static void queue_pace(const LookupQueue *queue)
         clock_sleep_ms((int)(UNKNOWN_MS - ago_ms));
 }
 
-static ErrorCode found_take(Entry *entry, const Found *found, Error *reterr)
+static ErrorCode found_take(Entry *entry, const Found *found, Arena *arena, Error *reterr)
 {
     TRY(key_scopes_parse(found->scopes, &entry->scopes, reterr));
     entry->expires    = found->left_us != 0;
     entry->expires_at = mono_plus_ms(entry->asked_at, found->left_us / 1000);
     snprintf(entry->name, sizeof entry->name, "%s", found->name);
+    entry->domains = arena_text(arena, found->domains);
+    entry->owners  = arena_text(arena, found->owners);
     return OK;
 }
 
@@ -159,6 +180,22 @@ static DbArg lookups_hashes(void *const *lookups, int count, Arena *arena)
         hexes[i] = sodium_bin2hex(hex, 2 * sizeof(KeyHash) + 1, lookup->asked.hash.bytes, sizeof(KeyHash));
     }
     return db_texts(arena, hexes, count);
+}
+
+/* Writes when keys were used: rarely, see pawl.key_used, and best effort. */
+static void found_note(Pool *pool, Arena *arena, const Found *rows, int count)
+{
+    TxOptions options = {.name = "key_used", .deadline = deadline_in_ms(NOTE_MS), .arena = arena, .keyed = true};
+    int64_t  *ids     = arena_array(arena, int64_t, count + 1), written;
+    int       idle    = 0;
+    Error     error;
+
+    for (int i = 0; i < count; i++)
+        if (rows[i].is_idle)
+            ids[idle++] = rows[i].id;
+    if (idle > 0)
+        (void)!db_call(pool, &options, sql_api_key_used, DB_ARGS(db_i64s(arena, ids, idle)), &db_i64_shape, &written,
+                       &error);
 }
 
 /* A verdict of either kind fills the rest of `asked`. */
@@ -180,13 +217,26 @@ static ErrorCode lookups_run(void *context, void **lookups, int count, Deadline 
         *entry = (Entry){.hash = entry->hash, .asked_at = asked_at, .used = true};
     }
     for (int i = 0; i < found; i++) {
-        const Found *row = &rows[i];
+        const Found *row    = &rows[i];
+        Lookup      *lookup = lookups[row->ord - 1];
 
-        TRY(found_take(&((Lookup *)lookups[row->ord - 1])->asked, row, reterr));
+        TRY(found_take(&lookup->asked, row, lookup->check->arena, reterr));
     }
+    found_note(queue->cache->pool, arena, rows, found);
     if (queue == &queue->cache->unknown && found < count)
         queue->unknown_at = clock_mono();
     return OK;
+}
+
+static const Binding *entry_binding(const Entry *entry, Arena *arena)
+{
+    Binding *binding = NULL;
+
+    if (entry->domains && entry->owners) {
+        binding  = arena_array(arena, Binding, 1);
+        *binding = (Binding){bound_split(arena, entry->domains), bound_split(arena, entry->owners)};
+    }
+    return binding;
 }
 
 /* Into the check. */
@@ -198,6 +248,7 @@ static void entry_answer(const Entry *entry, TokenCheck *check)
     }
     check->error  = (Error){0};
     check->scopes = entry->scopes;
+    check->bound  = entry_binding(entry, check->arena);
     memcpy(check->name, entry->name, sizeof entry->name);
 }
 
@@ -250,6 +301,8 @@ void key_cache_free(KeyCache *cache)
     combiner_free(cache->known.combiner);
     combiner_free(cache->unknown.combiner);
     mutex_done(&cache->mutex);
+    for (int i = 0; i < BUCKET_COUNT * BUCKET_SIZE; i++)
+        entry_clear(&cache->buckets[i / BUCKET_SIZE][i % BUCKET_SIZE]);
     free(cache);
 }
 
@@ -267,7 +320,7 @@ bool key_cache_get(KeyCache *cache, TokenCheck *check)
         fail(&check->error, ERR_NO_TOKEN, "token is unknown, revoked or expired");
         return true;
     }
-    if (!cache_get(cache, &hash, &entry) || entry_age_ms(&entry) > FRESH_MS)
+    if (!cache_get(cache, &hash, check->arena, &entry) || entry_age_ms(&entry) > FRESH_MS)
         return false;
     entry_answer(&entry, check);
     return true;
@@ -278,7 +331,7 @@ void key_cache_submit(KeyCache *cache, TokenCheck *check)
     Lookup *lookup = arena_array(check->arena, Lookup, 1);
 
     *lookup = (Lookup){.cache = cache, .check = check, .asked = {.hash = key_hash(check->token)}};
-    (void)cache_get(cache, &lookup->asked.hash, &lookup->before);
+    (void)cache_get(cache, &lookup->asked.hash, check->arena, &lookup->before);
     combiner_submit(entry_is_known(&lookup->before) ? cache->known.combiner : cache->unknown.combiner, lookup,
                     check->deadline, lookup_done);
 }

@@ -5,6 +5,7 @@
  * transaction and not the request.
  */
 #include "api/api.h"
+#include "api/bound.h"
 #include "http/suspend.h"
 #include "wallet/entry.h"
 #include "wallet/operation.h"
@@ -42,6 +43,8 @@ static void headers_add(Request *request, Response *response, const WalletItem *
 /* A refusal that was decided is the response from now on; what failed may be retried. */
 static ErrorCode refusal_answer(Request *request, const WalletItem *item, Response *response, Error *reterr)
 {
+    if (item->code == ERR_KEY_REUSED && request_bound(request)) /* perhaps by another owner */
+        return fail(reterr, ERR_KEY_REUSED, API_BOUND_REUSED, item->txn_id);
     if (!item->decided_at)
         return error_pass(item->code, &item->error, reterr);
     response_problem(response, &item->error, arena_print(request_arena(request), "/v1/transactions/%s", item->txn_id));

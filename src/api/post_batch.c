@@ -2,6 +2,7 @@
  * post_batch.c - many transfers in one request and one transaction, a verdict for each.
  */
 #include "api/api.h"
+#include "api/bound.h"
 #include "base/problem.h"
 #include "http/suspend.h"
 #include "wallet/operation.h"
@@ -56,6 +57,9 @@ static ErrorCode batch_end(void *context, Request *request, Response *response, 
 
     (void)context;
     TRY(error_pass(batch->call.code, &batch->call.error, reterr));
+    for (int i = 0; request_bound(request) && i < batch->count; i++)
+        if (batch->items[i]->code == ERR_KEY_REUSED) /* perhaps by another owner */
+            fail(&batch->items[i]->error, ERR_KEY_REUSED, API_BOUND_REUSED, batch->items[i]->txn_id);
     Writer *writer = response_writer(response);
     writer_object(writer, NULL);
     if (batch->atomic && batch->refused >= 0) {

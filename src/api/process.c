@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/bound.h"
 #include "api/domain.h"
 #include "api/page.h"
 #include "base/reader.h"
@@ -188,6 +189,8 @@ ErrorCode api_process_batch(void *context, Request *request, Response *response,
                               .deadline = request_deadline(request),
                               .on_done  = api_once_done,
                               .context  = starts};
+    if (request_bound(request))
+        starts->hint = ""; /* it would name domains of others */
     TRY(starts_read(request, starts, reterr));
     return api_once_submit(context, request, response, &starts->once, reterr);
 }
@@ -195,24 +198,24 @@ ErrorCode api_process_batch(void *context, Request *request, Response *response,
 /* ---- read ---- */
 
 const RouteParameter api_process_domain_parameters[] = {
-    {"domain", "the process's domain; needed only where several domains have this id"},
-    {NULL,     NULL                                                                  },
+    {"domain", "the process's domain; needed only where several domains have this id", .names = NAMES_DOMAIN},
+    {NULL, NULL},
 };
 
 const RouteParameter api_process_show_parameters[] = {
-    {"domain", "the process's domain; needed only where several domains have this id"},
+    {"domain", "the process's domain; needed only where several domains have this id", .names = NAMES_DOMAIN},
     API_WAIT_PARAMETER,
-    {NULL,     NULL                                                                  },
+    {NULL, NULL},
 };
 
 const RouteParameter api_process_signal_parameters[] = {
-    {"domain", "the process's domain; needed only where several domains have this id"                   },
-    {"step",   "the wait that it answers, as it is shown: approval, approval[2]; no other wait takes it"},
-    {NULL,     NULL                                                                                     },
+    {"domain", "the process's domain; needed only where several domains have this id", .names = NAMES_DOMAIN},
+    {"step", "the wait that it answers, as it is shown: approval, approval[2]; no other wait takes it"},
+    {NULL, NULL},
 };
 
 const RouteParameter api_process_parameters[] = {
-    {"domain", "only this domain"},
+    {"domain", "only this domain", .names = NAMES_DOMAIN},
     {"type", "only this type"},
     {"status", "only this status", .words = process_statuses},
     {"step", "only those whose last step, or the one they wait in, is this"},
@@ -257,7 +260,8 @@ ErrorCode api_process_list(void *context, Request *request, Response *response, 
                             .type   = request_query(request, "type"),
                             .status = request_query(request, "status"),
                             .step   = request_query(request, "step"),
-                            .text   = request_query(request, "text")};
+                            .text   = request_query(request, "text"),
+                            .bound  = api_bound_domains(request)};
     Process      *list;
     int64_t       older_s, next;
     int           count;
@@ -272,10 +276,10 @@ ErrorCode api_process_list(void *context, Request *request, Response *response, 
 }
 
 const RouteParameter api_process_version_parameters[] = {
-    {"domain", "only this domain"},
-    {"type",   "only this type"  },
+    {"domain", "only this domain", .names = NAMES_DOMAIN},
+    {"type", "only this type"},
     PAGE_PARAMETERS,
-    {NULL,     NULL              },
+    {NULL, NULL},
 };
 
 static void version_write(Writer *writer, const void *version)
@@ -286,7 +290,9 @@ static void version_write(Writer *writer, const void *version)
 ErrorCode api_process_versions(void *context, Request *request, Response *response, Error *reterr)
 {
     Api                 *api    = context;
-    ProcessVersionFilter filter = {.domain = request_query(request, "domain"), .type = request_query(request, "type")};
+    ProcessVersionFilter filter = {.domain = request_query(request, "domain"),
+                                   .type   = request_query(request, "type"),
+                                   .bound  = api_bound_domains(request)};
     ProcessVersion      *list;
     int                  count;
 

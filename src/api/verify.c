@@ -40,7 +40,7 @@ static void verifies_run(Api *api, Verify **list, int count, bool incremental, D
         list++, count--;
     if (count == 0)
         return;
-    log_set_request(request_id((*list)->request));
+    log_set_request_of(request_id((*list)->request), request_principal((*list)->request));
     code = wallet_verify(api->pool, &options, deadline, arena, report, &error);
     log_set_request(NULL);
     for (int i = 0; i < count; i++) {

@@ -2,6 +2,7 @@
  * wallet.c - wallets over HTTP: open, read the present and a past state; one transaction, one hold; verification.
  */
 #include "api/api.h"
+#include "api/bound.h"
 
 #include <string.h>
 
@@ -102,25 +103,25 @@ ErrorCode api_owner_wallets(void *context, Request *request, Response *response,
 
 /* ---- transactions and holds ---- */
 
-typedef ErrorCode Show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id, const char **ret_json,
-                       Error *reterr);
-
-static ErrorCode show_answer(Api *api, Request *request, Show *show, Response *response, Error *reterr)
+ErrorCode api_transaction_show(void *context, Request *request, Response *response, Error *reterr)
 {
+    Api        *api = context;
     const char *id, *json;
 
     TRY(api_ref_take(request, &id, reterr));
-    TRY(show(api->pool, request_deadline(request), request_arena(request), id, &json, reterr));
+    TRY(transaction_show(api->pool, request_deadline(request), request_arena(request), id, api_bound_owners(request),
+                         &json, reterr));
     text_append(&response->body, json);
     return OK;
 }
 
-ErrorCode api_transaction_show(void *context, Request *request, Response *response, Error *reterr)
-{
-    return show_answer(context, request, transaction_show, response, reterr);
-}
-
 ErrorCode api_hold_show(void *context, Request *request, Response *response, Error *reterr)
 {
-    return show_answer(context, request, hold_show, response, reterr);
+    Api        *api = context;
+    const char *id, *json;
+
+    TRY(api_ref_take(request, &id, reterr));
+    TRY(hold_show(api->pool, request_deadline(request), request_arena(request), id, &json, reterr));
+    text_append(&response->body, json);
+    return OK;
 }

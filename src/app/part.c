@@ -3,6 +3,7 @@
  */
 #include "app/part.h"
 
+#include "api/bound.h"
 #include "api/openapi.h"
 #include "api/routes.h"
 #include "app/alert_rules.h"
@@ -320,6 +321,7 @@ static ErrorCode http_start(Daemon *daemon, Error *reterr)
         .app              = &daemon->api,
         .auth             = auth,
         .auth_submit      = auth_submit,
+        .bound            = api_bound,
         .executor_threads = (int)settings->http_threads,
         .reader_threads   = (int)(settings->pool_max > 1 ? settings->pool_max / 2 : 1),
         .queue_max        = (int)settings->http_queue,

@@ -27,7 +27,8 @@
 
 /* Escaping turns one byte into at most six: a message of this size always fits beside the tail. */
 #define VALUE_MAX ((size_t)1000)
-#define TAIL_MAX  ((size_t)512) /* the request id, escaped, and the closing brace */
+#define TAIL_MAX \
+    ((size_t)512) /* the request id, escaped, the key, which has nothing to escape, and the closing brace */
 
 #define X(level, name) name,
 static const char *const level_names[LOG_LEVEL_COUNT] = {LOG_LEVELS(X)};
@@ -44,7 +45,7 @@ static bool        log_fd_is_ours;
 static atomic_int  left_out; /* lines since the last one that was taken */
 static atomic_bool torn;     /* a line was taken in part: the next one begins on a line of its own */
 
-static _Thread_local char request_now[LOG_REQUEST_MAX + 1];
+static _Thread_local char request_now[LOG_REQUEST_MAX + 1], key_now[LOG_REQUEST_MAX + 1];
 
 static void value_cut(const char *value, char *ret_cut)
 {
@@ -226,13 +227,24 @@ bool log_is_on(LogLevel level)
     return level < LOG_OFF && (int)level >= atomic_load_explicit(&level_now, memory_order_relaxed);
 }
 
-void log_set_request(const char *request_id)
+static void now_set(char *ret_now, const char *text)
 {
-    size_t size = request_id ? text_cut(request_id, strlen(request_id), LOG_REQUEST_MAX) : 0;
+    size_t size = text ? text_cut(text, strlen(text), LOG_REQUEST_MAX) : 0;
 
     if (size > 0)
-        memcpy(request_now, request_id, size);
-    request_now[size] = '\0';
+        memcpy(ret_now, text, size);
+    ret_now[size] = '\0';
+}
+
+void log_set_request(const char *request_id)
+{
+    log_set_request_of(request_id, NULL);
+}
+
+void log_set_request_of(const char *request_id, const char *key)
+{
+    now_set(request_now, request_id);
+    now_set(key_now, key);
 }
 
 static bool event_write(LogLevel level, const char *module, const char *message, const LogField *fields)
@@ -245,6 +257,8 @@ static bool event_write(LogLevel level, const char *module, const char *message,
     line.length_max = TEXT_MAX_LINE;
     if (*request_now)
         field_put(&line, &(LogField){"request", request_now, 0});
+    if (*key_now)
+        field_put(&line, &(LogField){"key", key_now, 0});
     text_append(&line, format_now == LOG_JSON ? "}\n" : "\n");
     return line_write(&line);
 }

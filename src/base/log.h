@@ -5,8 +5,9 @@
  *
  * Invariants
  *   1. A line is written with one write(2): lines of threads and processes never mix.
- *   2. The thread's request id stands on every line. Values are escaped: no line break gets through. A line is at most
- *      TEXT_MAX_LINE bytes: a long value ends in "...", and fields that do not fit are left out.
+ *   2. The thread's request id stands on every line, with the name of the client's key. Values are escaped: no line
+ *      break gets through. A line is at most TEXT_MAX_LINE bytes: a long value ends in "...", and fields that do not
+ *      fit are left out.
  *   3. No secret: a value passed as LOG_STR must not be one; log_error() prints what the Error says and no payload.
  *   4. No thread waits for a reader: a line that would block on standard error is left out and counted, and the next
  * one that is taken says how many were.
@@ -54,6 +55,8 @@ bool log_is_on(LogLevel level);
 /* This thread's request or job id; NULL ends it. Copied, at most LOG_REQUEST_MAX bytes. */
 #define LOG_REQUEST_MAX 64
 void log_set_request(const char *request_id);
+/* The same with the name of the key that the request came with, "" for none; log_set_request() ends both. */
+void log_set_request_of(const char *request_id, const char *key);
 void log_write_fields(LogLevel level, const char *module, const char *message, const LogField *fields);
 /* An Error as an event: message, then the error's text, code, SQLSTATE, file and line. */
 void log_error(LogLevel level, const char *module, const char *message, const Error *error);

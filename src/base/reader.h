@@ -39,6 +39,17 @@ typedef enum {
     FIELD_OBJECT, /* const char *: an object described by rows, byte for byte as it was sent; NULL when absent */
 } FieldType;
 
+/* What a value names, for clients that may not touch everything. */
+typedef enum {
+    NAMES_NOTHING,
+    NAMES_DOMAIN,    /* of commands or processes */
+    NAMES_PROCESSES, /* a domain of processes; that of processes without one when absent */
+    NAMES_TARGET,    /* of a reply: a queue, or command:DOMAIN/TYPE */
+    NAMES_BATCH,     /* one that exists */
+    NAMES_NEW_BATCH, /* one that is made, or was made by the same client */
+    NAMES_OWNER,     /* of a wallet */
+} FieldNames;
+
 typedef struct {
     const void *items;
     int         count;
@@ -56,6 +67,7 @@ typedef struct {
     const char *const *words;      /* TEXT and each of TEXTS: the only values allowed, NULL-terminated */
     const FieldTable  *rows;       /* ROWS: the shape of one item; OBJECT: its shape */
     size_t             is_set;     /* offset of a bool: the field was given; 0: none */
+    FieldNames         names;      /* TEXT and UUID: what the value names */
     const char        *help;       /* for OpenAPI */
 } Field;
 #define READER_TEXT_MAX ((size_t)65536)

@@ -89,7 +89,7 @@ ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const Comman
     TRY(db_call_many(pool, &options, sql_bus_command_list,
                      DB_ARGS(db_text(filter->domain), db_text(filter->status), db_text(filter->type),
                              db_i64(filter->before ? filter->before : INT64_MAX), db_i32(filter->limit),
-                             db_i32(COMMAND_PAGE_ROWS)),
+                             db_i32(COMMAND_PAGE_ROWS), db_bound(arena, filter->bound)),
                      &command_shape, &rows, &count, reterr));
     *ret_next  = db_page_next(rows, sizeof(Command), filter->limit, &count);
     *ret_list  = rows;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/reader.h"
@@ -35,9 +36,10 @@ const char *command_status_constant(const char *status);
 DB_ROW(Command, COMMAND_COLUMNS);
 
 typedef struct {
-    const char *domain, *status, *type; /* NULL: all */
-    int64_t     before;                 /* cursor: ids below this; 0: from the newest */
-    int         limit;                  /* 1 to 1000 */
+    const char  *domain, *status, *type; /* NULL: all */
+    int64_t      before;                 /* cursor: ids below this; 0: from the newest */
+    int          limit;                  /* 1 to 1000 */
+    const Bound *bound;                  /* only domains that these patterns have; NULL: all */
 } CommandFilter;
 
 /* ERR_INVALID: a status that does not exist. */

@@ -31,7 +31,8 @@ static ErrorCode rows_read(Pool *pool, Deadline deadline, Arena *arena, const ch
     TxOptions options = {.name = "domain_list", .deadline = deadline, .arena = arena, .read_only = true};
 
     return db_call_many(pool, &options, sql_bus_domain_list,
-                        DB_ARGS(db_text(name), db_text(filter->after), db_i32(filter->limit), db_text(filter->order)),
+                        DB_ARGS(db_text(name), db_text(filter->after), db_i32(filter->limit), db_text(filter->order),
+                                db_bound(arena, filter->bound)),
                         &domain_shape, ret_list, ret_count, reterr);
 }
 

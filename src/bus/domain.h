@@ -28,9 +28,10 @@
 DB_ROW(Domain, DOMAIN_COLUMNS);
 
 typedef struct {
-    const char *after; /* names above this one; NULL: from the first */
-    const char *order; /* one of domain_orders; NULL: the first */
-    int         limit; /* 1..DOMAIN_LIST_MAX */
+    const char  *after; /* names above this one; NULL: from the first */
+    const char  *order; /* one of domain_orders; NULL: the first */
+    int          limit; /* 1..DOMAIN_LIST_MAX */
+    const Bound *bound; /* only domains that these patterns have; NULL: all */
 } DomainFilter;
 
 /* "name"; "depth": those with most queued commands first, of the domains that have a command which has not ended. Ended by NULL. */

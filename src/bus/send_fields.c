@@ -11,7 +11,7 @@
 
 /* clang-format off */
 #define DOMAIN_AND_TYPE                                                                             \
-    {"domain", FIELD_TEXT, AT(domain), .required = true, .length_max = SEND_DOMAIN_MAX,             \
+    {"domain", FIELD_TEXT, AT(domain), .required = true, .length_max = SEND_DOMAIN_MAX, .names = NAMES_DOMAIN, \
      .help = "domain whose workers handle it: 1 to 63 letters, digits, _ . : -"},                   \
     {"type", FIELD_TEXT, AT(type), .required = true, .length_max = SEND_TYPE_MAX,                   \
      .help = "what is to be done: 1 to 100 letters, digits, _ . : -"}
@@ -36,10 +36,10 @@ static const Field send_fields[] = {
     {"priority", FIELD_I64, AT(priority), .min = 0, .max = SEND_PRIORITY_MAX, .is_set = AT(priority_given),
      .help = "9 is first; 4 when absent"},
     {"max_attempts", FIELD_I64, AT(max_attempts), .min = 1, .max = SEND_ATTEMPTS_MAX, .help = "3 when absent"},
-    {"reply_to", FIELD_TEXT, AT(reply_to), .length_max = SEND_REPLY_TO_MAX,
+    {"reply_to", FIELD_TEXT, AT(reply_to), .length_max = SEND_REPLY_TO_MAX, .names = NAMES_TARGET,
      .help = "target of the outcome: a queue (1 to 47 letters, digits, _ . and single -), or command:DOMAIN/TYPE"},
     {"correlation_id", FIELD_TEXT, AT(correlation_id), .length_max = SEND_CORRELATION_MAX},
-    {"batch_id", FIELD_UUID, AT(batch_id)},
+    {"batch_id", FIELD_UUID, AT(batch_id), .names = NAMES_BATCH},
     {"order_key", FIELD_TEXT, AT(order_key), .length_max = SEND_ORDER_KEY_MAX,
      .help = "commands of the domain with the same key run one at a time, in the order of sending"},
     {"key", FIELD_TEXT, AT(key), .min = 1, .length_max = SEND_KEY_MAX,
@@ -55,7 +55,7 @@ static const Field on_complete_fields[] = {
 static const FieldTable on_complete_table = {"on_complete", on_complete_fields, COUNT(on_complete_fields), sizeof(SendRequest)};
 
 static const Field batch_fields[] = {
-    {"batch_id", FIELD_UUID, offsetof(BatchRequest, batch_id), .help = "idempotency key: sending twice with the same id creates one batch"},
+    {"batch_id", FIELD_UUID, offsetof(BatchRequest, batch_id), .names = NAMES_NEW_BATCH, .help = "idempotency key: sending twice with the same id creates one batch"},
     {"name", FIELD_TEXT, offsetof(BatchRequest, name), .length_max = 200},
     {"on_complete", FIELD_OBJECT, offsetof(BatchRequest, on_complete), .rows = &on_complete_table,
      .help = "a command that is sent once, when the batch is sealed and all of its commands have ended"},

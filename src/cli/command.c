@@ -17,10 +17,19 @@ static const CommandFlag list_flags[] = {
     {NULL,       NULL, NULL                             },
 };
 static const CommandFlag key_flags[] = {
-    {"--scopes",  "LIST",
-     "read, send, work, process, post, mint, wallets, operate, rating, admin, comma-separated; default: read"},
-    {"--expires", "TIME", "validity: 90d, 12h; default: no limit"                                            },
-    {NULL,        NULL,   NULL                                                                               },
+    {"--scopes",   "LIST",
+     "read, send, work, process, post, mint, wallets, operate, rating, admin, comma-separated; default: read"         },
+    {"--domains",  "LIST", "it touches only these domains: names, or prefixes such as shop.*, comma-separated"        },
+    {"--owners",   "LIST", "it touches only wallets of these owners: names, or prefixes such as eu/*, comma-separated"},
+    {"--expires",  "TIME", "validity: 90d, 12h; default: no limit"                                                    },
+    {"--operator", "NAME", "who decides, for the audit; default: the operating system's user"                         },
+    {"--reason",   "TEXT", "why, for the audit"                                                                       },
+    {NULL,         NULL,   NULL                                                                                       },
+};
+static const CommandFlag key_revoke_flags[] = {
+    {"--operator", "NAME", "who decides, for the audit; default: the operating system's user"},
+    {"--reason",   "TEXT", "why, for the audit"                                              },
+    {NULL,         NULL,   NULL                                                              },
 };
 static const CommandFlag doctor_flags[] = {
     {"--long-tx", "TIME", "warn about transactions open for this long: 30s, 10m; default: 5m"},
@@ -414,7 +423,7 @@ const CliCommand cli_commands[] = {
     {"dlq",     "delete", "ID",        1, 1, command_dlq_delete,     NULL,       "delete one dead letter"},
     {"key",     "create", "NAME",      1, 1, command_key_create,     key_flags,  "create an API key and print its token, once"},
     {"key",     "list",   "",          0, 0, command_key_list,       NULL,       "list API keys"},
-    {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     NULL,       "revoke an API key"},
+    {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     key_revoke_flags, "revoke an API key"},
     {"bench",   "commands", "",        0, 0, command_bench, bench_commands_flags, "measure sending and handling, in a temporary database"},
     {"bench",   "processes", "",       0, 0, command_bench, bench_processes_flags, "measure processes of three steps, in a temporary database"},
     {"bench",   "transfers", "",       0, 0, command_bench, bench_transfers_flags, "measure the ledger, in a temporary database"},

@@ -6,6 +6,7 @@
 #include "api/key.h"
 #include "base/writer.h"
 #include "cli/command.h"
+#include "cli/decision.h"
 #include "cli/print.h"
 
 /* The token, alone on standard output, and once. */
@@ -31,12 +32,24 @@ static void created_print(const Call *call, int64_t id, const char *scopes, int6
     printf("%s\n", token);
 }
 
+/* NULL: the flag is not given. */
+static const Bound *bound_flag(const Call *call, const char *flag, Bound *ret_bound)
+{
+    const char *words = call_flag(call, flag);
+
+    if (!words)
+        return NULL;
+    *ret_bound = bound_split(call->arena, words);
+    return ret_bound;
+}
+
 ErrorCode command_key_create(Call *call, Error *reterr)
 {
     const char *given = call_flag(call, "--scopes"), *words = given ? given : "read";
     Scope       scopes;
     int64_t     ttl_ms, id;
     char        token[KEY_TOKEN_SIZE], names[KEY_SCOPES_SIZE];
+    Bound       domains, owners;
 
     if (key_scopes_parse(words, &scopes, reterr) != OK)
         return ERR_USAGE;
@@ -45,7 +58,15 @@ ErrorCode command_key_create(Call *call, Error *reterr)
         return fail(reterr, ERR_USAGE, "--expires must be a duration above 0 such as 12h or 90d, got \"%s\"",
                     call_flag(call, "--expires"));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(key_create(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arguments[0], scopes, ttl_ms, token, &id, reterr));
+    TRY(key_create(call->pool, deadline_in_ms(APP_COMMAND_MS),
+                   &(KeyNew){.name    = call->arguments[0],
+                             .scopes  = scopes,
+                             .ttl_ms  = ttl_ms,
+                             .domains = bound_flag(call, "--domains", &domains),
+                             .owners  = bound_flag(call, "--owners", &owners),
+                             .operator= call_operator(call),
+                             .reason = call_flag(call, "--reason")},
+                   token, &id, reterr));
     key_scopes_print(scopes, names);
     created_print(call, id, names, ttl_ms, token);
     return OK;
@@ -55,7 +76,11 @@ static const ListColumn list_columns[] = {
     {">id",     "id",         CELL_I64,  offsetof(Key, id)        },
     {"name",    "name",       CELL_TEXT, offsetof(Key, name)      },
     {"scopes",  "scopes",     CELL_TEXT, offsetof(Key, scopes)    },
+    {"domains", "domains",    CELL_TEXT, offsetof(Key, domains)   },
+    {"owners",  "owners",     CELL_TEXT, offsetof(Key, owners)    },
     {"created", "created_at", CELL_TIME, offsetof(Key, created_at)},
+    {"by",      "created_by", CELL_TEXT, offsetof(Key, created_by)},
+    {"used",    "used_at",    CELL_TIME, offsetof(Key, used_at)   },
     {"expires", "expires_at", CELL_TIME, offsetof(Key, expires_at)},
     {"revoked", "revoked_at", CELL_TIME, offsetof(Key, revoked_at)},
 };
@@ -68,7 +93,8 @@ ErrorCode command_key_list(Call *call, Error *reterr)
     int  count;
 
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(key_list(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &list, &count, reterr));
+    TRY(key_list(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, KEY_LIST_MAX, /* before= */ 0, &list, &count,
+                 reterr));
     list_print(&list_shape, call->arena, call->json, list, count);
     return OK;
 }
@@ -78,7 +104,8 @@ ErrorCode command_key_revoke(Call *call, Error *reterr)
     KeyName key;
 
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(key_revoke(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &key, reterr));
+    TRY(key_revoke(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], call_operator(call),
+                   call_flag(call, "--reason"), &key, reterr));
     if (call->json)
         printf("{\"id\":%" PRId64 ",\"name\":\"%s\",\"revoked\":true}\n", key.id, key.name);
     else

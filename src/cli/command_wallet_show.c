@@ -189,7 +189,8 @@ ErrorCode command_wallet_show(Call *call, Error *reterr)
         return fail(reterr, ERR_USAGE, "ID must be a txn_id, a UUID, got \"%.60s\"; pawl wallet balance shows a wallet",
                     call->arguments[0]);
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(transaction_show(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &json, reterr));
+    TRY(transaction_show(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, /* owners= */ NULL, &json,
+                         reterr));
     if (!call->json)
         return receipt_print(json, call->arena, reterr);
     printf("%s\n", json);

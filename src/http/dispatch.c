@@ -128,11 +128,16 @@ static ErrorCode check_frame(Request *request, int body_bytes_max, Error *reterr
     return OK;
 }
 
-bool dispatch_is_inline(const Request *request)
+static bool is_inline(const Request *request)
 {
     const Route *route = request->match.route;
 
     return route->is_inline || (route->inline_with && request_query(request, route->inline_with));
+}
+
+bool dispatch_runs_inline(const Request *request)
+{
+    return is_inline(request) && !(request->match.route->touch_waits && request->check.bound);
 }
 
 ErrorCode dispatch_head(Server *server, Request *request, Error *reterr)
@@ -144,7 +149,7 @@ ErrorCode dispatch_head(Server *server, Request *request, Error *reterr)
     TRY(request_read_target(request, reterr));
     TRY(route_find(&options->routes, request->method, &request->path, &request->match, reterr));
     const Route *route = request->match.route;
-    if (route->deadline_ms > 0 && (!route->inline_with || dispatch_is_inline(request)))
+    if (route->deadline_ms > 0 && (!route->inline_with || is_inline(request)))
         request->deadline.at = mono_plus_ms(request->began, route->deadline_ms);
     request->authentic = route->scope == SCOPE_NONE;
     if (!request->authentic)
@@ -179,9 +184,12 @@ static ErrorCode check_size(const Request *request, Error *reterr)
 
 static ErrorCode run_handler(Server *server, Request *request, Error *reterr)
 {
+    RouteHandler *handler =
+        request->check.bound && server->options.bound ? server->options.bound : request->match.route->handler;
+
     assert(request->authentic);
     TRY(check_deadline(request, reterr));
-    TRY(request->match.route->handler(server->options.app, request, &request->response, reterr));
+    TRY(handler(server->options.app, request, &request->response, reterr));
     return request->suspend.on_resume ? OK : check_size(request, reterr);
 }
 
@@ -196,7 +204,7 @@ static void dispatch(Server *server, Request *request, ErrorCode (*run)(Server *
 {
     Error error = {0};
 
-    log_set_request(request->id);
+    log_set_request_of(request->id, request->check.name);
     request->mark  = arena_mark(request->arena);
     ErrorCode code = run(server, request, &error);
     if (code != OK && error.code != code)
@@ -250,7 +258,7 @@ static void confidential_log(const Request *request, const Error *error)
         atomic_fetch_add(&skipped, 1);
         return;
     }
-    log_set_request(request->id);
+    log_set_request_of(request->id, request->check.name);
     if (error->code == ERR_INTERNAL)
         log_error(LOG_ERROR, "http", "a request failed", error);
     else

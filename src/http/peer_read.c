@@ -238,7 +238,7 @@ Step peer_step_body(Peer *peer)
         return peer_fail(peer, &error, /* close= */ !done);
     if (!done)
         return STEP_PAUSE;
-    if (!dispatch_is_inline(request) || request->body.length > QUICK_BODY_MAX)
+    if (!dispatch_runs_inline(request) || request->body.length > QUICK_BODY_MAX)
         return peer_submit(peer);
     bool ours = dispatch_run(peer->loop->server, request);
     if (!ours || request->suspend.may_wait) {

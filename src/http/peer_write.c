@@ -47,7 +47,7 @@ static void count_answer(const Request *request)
     metric_add(by_class[status / 100], 1);
     if (request->began.ns != 0)
         metric_observe_us(&http_metrics.seconds, us);
-    log_write(LOG_DEBUG, "http", "request answered", LOG_STR("id", request->id),
+    log_write(LOG_DEBUG, "http", "request answered", LOG_STR("id", request->id), LOG_STR("key", request->check.name),
               LOG_STR("method", request->head.method), LOG_STR("path", request->head.target), LOG_INT("status", status),
               LOG_INT("us", us));
 }

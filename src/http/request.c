@@ -70,6 +70,21 @@ static ErrorCode read_path(Request *request, const char *path, Error *reterr)
     return OK;
 }
 
+ErrorCode request_query_set(Request *request, const char *name, const char *value, Error *reterr)
+{
+    int i = 0;
+
+    while (i < request->query_count && strcmp(request->query[i].name, name) != 0)
+        i++;
+    if (i == REQUEST_QUERY_MAX)
+        return fail(reterr, ERR_INVALID, "the query has more than %d parameters", REQUEST_QUERY_MAX);
+    request->query[i].name  = name;
+    request->query[i].value = value;
+    if (i == request->query_count)
+        request->query_count++;
+    return OK;
+}
+
 static ErrorCode add_parameter(Request *request, char *pair, Error *reterr)
 {
     char *value = strchr(pair, '=');
@@ -82,11 +97,7 @@ static ErrorCode add_parameter(Request *request, char *pair, Error *reterr)
     TRY(percent_decode(value, /* plus_is_space= */ true, "query", reterr));
     if (request_query(request, pair))
         return fail(reterr, ERR_INVALID, "query parameter \"%.64s\" is given twice", pair);
-    if (request->query_count == REQUEST_QUERY_MAX)
-        return fail(reterr, ERR_INVALID, "the query has more than %d parameters", REQUEST_QUERY_MAX);
-    request->query[request->query_count].name    = pair;
-    request->query[request->query_count++].value = value;
-    return OK;
+    return request_query_set(request, pair, value, reterr);
 }
 
 static ErrorCode read_query(Request *request, char *query, Error *reterr)
@@ -157,6 +168,7 @@ void request_begin(Request *request)
     request->id[0]         = '\0';
     request->check.name[0] = '\0';
     request->check.scopes  = SCOPE_NONE;
+    request->check.bound   = NULL;
     request->method        = HTTP_METHOD_COUNT;
     request->is_head = request->authentic = false;
     request->match                        = (RouteMatch){0};
@@ -338,6 +350,11 @@ const char *request_principal(const Request *request)
 const Route *request_route(const Request *request)
 {
     return request->match.route;
+}
+
+const void *request_bound(const Request *request)
+{
+    return request->check.bound;
 }
 
 unsigned request_scopes(const Request *request)

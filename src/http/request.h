@@ -40,11 +40,15 @@ must_check ErrorCode request_query_i64(const Request *request, const char *name,
 /* Seconds, such as 30 or 0.5, as milliseconds; absent: 0. */
 must_check ErrorCode request_query_seconds(const Request *request, const char *name, int64_t max_s, int64_t *ret_ms,
                                            Error *reterr);
+/* Before the handler runs: as if the client had given this parameter. The value is borrowed. */
+must_check ErrorCode request_query_set(Request *request, const char *name, const char *value, Error *reterr);
 
 /* The row of the table that the request has matched (route.h). */
 const struct Route *request_route(const Request *request);
 /* Whom the authenticator found: the name of the key, for audits. "" when the route needs none. */
 const char *request_principal(const Request *request);
+/* What its token is bound to: the application's. NULL: it is not. */
+const void *request_bound(const Request *request);
 /* What its token may do: bits of Scope (route.h). */
 unsigned request_scopes(const Request *request);
 

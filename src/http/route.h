@@ -47,16 +47,19 @@ typedef struct {
     int64_t            min, max; /* I64; SECONDS: max */
     int64_t            fallback; /* I64: when absent; 0: none */
     const char *const *words;    /* TEXT: the only values, ended by NULL */
+    FieldNames         names;    /* what its value names */
 } RouteParameter;
 
 typedef struct Route {
     HttpMethod    method;
     const char   *path;
     RouteHandler *handler;
-    Scope         scope;     /* any one of these will do; SCOPE_NONE: open to everyone */
-    RouteHandler *inner;     /* what the handler runs, when and where it sees fit; NULL: it has no other */
-    bool          is_kept;   /* for such a handler: a repeat under one Idempotency-Key gets the stored bytes */
-    bool          is_inline; /* runs on the network thread: must not wait, but may suspend its request (suspend.h) */
+    Scope         scope;       /* any one of these will do; SCOPE_NONE: open to everyone */
+    int           touches;     /* the application's: how it knows what a request touches, for tokens that are bound */
+    bool          touch_waits; /* it may have to wait for that: a request of such a token does not run inline */
+    RouteHandler *inner;       /* what the handler runs, when and where it sees fit; NULL: it has no other */
+    bool          is_kept;     /* for such a handler: a repeat under one Idempotency-Key gets the stored bytes */
+    bool          is_inline;   /* runs on the network thread: must not wait, but may suspend its request (suspend.h) */
     const char *
         inline_with; /* a query parameter: a request that has it runs inline, and only it has deadline_ms; NULL: none */
     int deadline_ms; /* 0: the server's default */

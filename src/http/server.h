@@ -48,6 +48,7 @@ typedef struct {
     void             *app;    /* given to handlers */
     ServerAuth       *auth;   /* NULL, and so auth_submit: no token is good */
     ServerAuthSubmit *auth_submit;
+    RouteHandler     *bound; /* runs requests of tokens that are bound in place of their handlers (TokenCheck.bound) */
     int               network_threads;  /* 2 */
     int               executor_threads; /* 8 */
     int               reader_threads;   /* of these for GET: half of them, or fewer */

@@ -156,7 +156,7 @@ void                 dispatch_token(Server *server, Request *request);
 must_check ErrorCode dispatch_asked(const Server *server, Request *request, Error *reterr);
 /* Some of the body has come. */
 /* Does its handler run on the network thread? */
-bool                 dispatch_is_inline(const Request *request);
+bool                 dispatch_runs_inline(const Request *request);
 must_check ErrorCode dispatch_body(const Request *request, Error *reterr);
 /* Run the handler. true: the response is filled, whatever happened. false: the request is suspended, and not ours. */
 bool dispatch_run(Server *server, Request *request);

@@ -21,9 +21,10 @@ typedef struct {
     void (*on_done)(void *context);
     void *context;
     /* The verdict. */
-    Error error; /* code OK: the token is good. ERR_NO_TOKEN: unknown. ERR_BUSY: too many are being looked up */
-    Scope scopes;
-    char  name[TOKEN_NAME_SIZE];
+    Error       error; /* code OK: the token is good. ERR_NO_TOKEN: unknown. ERR_BUSY: too many are being looked up */
+    Scope       scopes;
+    const void *bound; /* the application's, in the arena: what the token is bound to; NULL: it is not */
+    char        name[TOKEN_NAME_SIZE];
 } TokenCheck;
 
 /* Must not wait. false: memory does not know, and the check is as it was. */

@@ -241,6 +241,11 @@ static const char *const *texts_of(Arena *arena, const void *items, int count, s
     return any ? texts : NULL;
 }
 
+DbArg db_bound(Arena *arena, const Bound *bound)
+{
+    return bound ? db_texts(arena, bound->patterns, bound->count) : db_null();
+}
+
 DbArg db_texts_at(Arena *arena, const void *items, int count, size_t offset)
 {
     const char *const *texts = texts_of(arena, items, count, offset);

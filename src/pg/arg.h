@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/bound.h"
 
 /* One bound parameter. Build it with db_i64() and friends, never by hand. One that did not fit into the arena fails the
  * query that it is given to, with ERR_LIMIT, before anything is sent. */
@@ -43,6 +44,7 @@ DbArg db_i32s(Arena *arena, const int32_t *values, int count);
 DbArg db_i64s(Arena *arena, const int64_t *values, int count);
 DbArg db_texts(Arena *arena, const char *const *values, int count);
 DbArg db_uuids(Arena *arena, const char *const *values, int count);
+DbArg db_bound(Arena *arena, const Bound *bound); /* its patterns; NULL: SQL null */
 DbArg db_jsonbs(Arena *arena, const char *const *values, int count);
 /* The same of the texts (const char *) at this offset of each item; SQL null if no item has one. items: an array of
  * pointers. */

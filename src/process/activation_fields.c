@@ -161,7 +161,7 @@ static const Field send_fields[] = {
      .help = "the outcome comes as a response of the kind reply, with this name"},
     {"attempt", FIELD_I64, offsetof(SendPart, attempt), .min = 1, .max = 10000,
      .help = "1 when absent; the same step and attempt sends once"},
-    {"domain", FIELD_TEXT, offsetof(SendPart, domain), .required = true, .length_max = 63},
+    {"domain", FIELD_TEXT, offsetof(SendPart, domain), .required = true, .length_max = 63, .names = NAMES_DOMAIN},
     {"type", FIELD_TEXT, offsetof(SendPart, type), .required = true, .length_max = 100},
     {"payload", FIELD_JSON, offsetof(SendPart, payload),
      .help = "of a command; the state of a process; {} when absent"},

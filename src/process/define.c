@@ -75,7 +75,8 @@ ErrorCode process_versions(Pool *pool, Deadline deadline, Arena *arena, const Pr
     return db_call_many(pool, &options, sql_process_definitions,
                         DB_ARGS(db_text(filter->domain), db_text(filter->type),
                                 filter->version ? db_i32((int32_t)filter->version) : db_null(),
-                                filter->before ? db_i64(filter->before) : db_null(), db_i32(filter->limit)),
+                                filter->before ? db_i64(filter->before) : db_null(), db_i32(filter->limit),
+                                db_bound(arena, filter->bound)),
                         &version_shape, ret_list, ret_count, reterr);
 }
 

@@ -171,7 +171,8 @@ ErrorCode process_list(Pool *pool, Deadline deadline, Arena *arena, const Proces
                      DB_ARGS(db_text(filter->domain), db_text(filter->type), db_text(filter->status),
                              db_text(filter->step), db_text(filter->text),
                              filter->older_ms ? db_i64(filter->older_ms) : db_null(),
-                             filter->before ? db_i64(filter->before) : db_null(), db_i32(filter->limit)),
+                             filter->before ? db_i64(filter->before) : db_null(), db_i32(filter->limit),
+                             db_bound(arena, filter->bound)),
                      &process_shape, &list, &count, reterr));
     *ret_next = 0;
     if (count > 0 && list[count - 1].id == 0) /* the limit of reads ended the page */

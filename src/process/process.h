@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/bound.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/writer.h"
@@ -64,10 +65,11 @@ must_check ErrorCode process_type_note(Pool *pool, Deadline deadline, Arena *are
     X(T, TIME, created_at)
 DB_ROW(ProcessVersion, PROCESS_VERSION_COLUMNS);
 typedef struct {
-    const char *domain, *type; /* NULL: all */
-    int64_t     version;       /* 0: all */
-    int64_t     before;        /* cursor; 0: from the newest */
-    int         limit;         /* 1 to PROCESS_LIST_MAX */
+    const char  *domain, *type; /* NULL: all */
+    int64_t      version;       /* 0: all */
+    int64_t      before;        /* cursor; 0: from the newest */
+    int          limit;         /* 1 to PROCESS_LIST_MAX */
+    const Bound *bound;         /* only domains that these patterns have; NULL: all */
 } ProcessVersionFilter;
 
 /* Versions of definitions, newest first. */
@@ -110,11 +112,12 @@ must_check ErrorCode process_show(Pool *pool, Deadline deadline, Arena *arena, P
 DB_ROW(Process, PROCESS_COLUMNS);
 
 typedef struct {
-    const char *domain, *type, *status, *step; /* NULL: all */
-    const char *text;                          /* contained in the state; NULL: any */
-    int64_t     older_ms;                      /* started at least so long ago; 0: any */
-    int64_t     before;                        /* cursor; 0: from the newest */
-    int         limit;                         /* 1 to PROCESS_LIST_MAX */
+    const char  *domain, *type, *status, *step; /* NULL: all */
+    const char  *text;                          /* contained in the state; NULL: any */
+    int64_t      older_ms;                      /* started at least so long ago; 0: any */
+    int64_t      before;                        /* cursor; 0: from the newest */
+    int          limit;                         /* 1 to PROCESS_LIST_MAX */
+    const Bound *bound;                         /* only domains that these patterns have; NULL: all */
 } ProcessFilter;
 
 /* Newest first. *ret_next: where the next page continues, 0: there is none. A page may be short, even empty, and have a next one: a call

@@ -15,7 +15,7 @@ static const Field start_fields[] = {
     {"state", FIELD_JSON, offsetof(ProcessStartRequest, state), .help = "an object; {} when absent"},
     {"process_id", FIELD_UUID, offsetof(ProcessStartRequest, process_id), .help = "started twice it is one process"},
     {"domain", FIELD_TEXT, offsetof(ProcessStartRequest, domain), .length_max = PROCESS_DOMAIN_MAX,
-     .help = "of its definition; process when absent"},
+     .names = NAMES_PROCESSES, .help = "of its definition; process when absent"},
     {"deadline", FIELD_TEXT, offsetof(ProcessStartRequest, deadline), .length_max = 60,
      .help = "how long from when it is due, such as 2h, or a time; that of its definition when absent"},
     {"on_deadline", FIELD_TEXT, offsetof(ProcessStartRequest, on_deadline), .words = failure_actions,

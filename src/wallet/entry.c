@@ -59,12 +59,12 @@ void entry_write(Writer *writer, const void *entry)
 }
 
 /* sqlstate names the kind of what is missing: see wallet/module.c. */
-static ErrorCode show(Pool *pool, const TxOptions *options, const char *sql, const char *txn_id, const char *sqlstate,
-                      const char **ret_json, Error *reterr)
+static ErrorCode show(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const char *txn_id,
+                      const char *sqlstate, const char **ret_json, Error *reterr)
 {
     const char *json;
 
-    TRY(db_call(pool, options, sql, DB_ARGS(db_uuid(txn_id)), &db_text_shape, &json, reterr));
+    TRY(db_call(pool, options, sql, args, &db_text_shape, &json, reterr));
     if (!json) {
         fail(reterr, ERR_NOT_FOUND, "there is no such %s: %s", sqlstate[4] == '2' ? "hold" : "transaction", txn_id);
         error_set_sqlstate(reterr, sqlstate);
@@ -74,12 +74,13 @@ static ErrorCode show(Pool *pool, const TxOptions *options, const char *sql, con
     return OK;
 }
 
-ErrorCode transaction_show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id, const char **ret_json,
-                           Error *reterr)
+ErrorCode transaction_show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id, const Bound *owners,
+                           const char **ret_json, Error *reterr)
 {
     TxOptions options = reading("transaction_show", deadline, arena);
 
-    return show(pool, &options, sql_wallet_transaction, txn_id, "QW023", ret_json, reterr);
+    return show(pool, &options, sql_wallet_transaction, DB_ARGS(db_uuid(txn_id), db_bound(arena, owners)), txn_id,
+                "QW023", ret_json, reterr);
 }
 
 ErrorCode hold_show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id, const char **ret_json,
@@ -87,7 +88,7 @@ ErrorCode hold_show(Pool *pool, Deadline deadline, Arena *arena, const char *txn
 {
     TxOptions options = reading("hold_show", deadline, arena);
 
-    return show(pool, &options, sql_wallet_hold, txn_id, "QW022", ret_json, reterr);
+    return show(pool, &options, sql_wallet_hold, DB_ARGS(db_uuid(txn_id)), txn_id, "QW022", ret_json, reterr);
 }
 
 ErrorCode transaction_entries(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id, const char **ret_json,
@@ -95,7 +96,8 @@ ErrorCode transaction_entries(Pool *pool, Deadline deadline, Arena *arena, const
 {
     TxOptions options = reading("transaction_entries", deadline, arena);
 
-    return show(pool, &options, sql_wallet_transaction_entries, txn_id, "QW023", ret_json, reterr);
+    return show(pool, &options, sql_wallet_transaction_entries, DB_ARGS(db_uuid(txn_id)), txn_id, "QW023", ret_json,
+                reterr);
 }
 
 /* ---- cursors ---- */

@@ -36,7 +36,7 @@ RowWrite             entry_write; /* of an Entry */
 
 /* As JSON. ERR_NOT_FOUND: no such thing. */
 must_check ErrorCode transaction_show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id,
-                                      const char **ret_json, Error *reterr);
+                                      const Bound *owners, const char **ret_json, Error *reterr);
 must_check ErrorCode hold_show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id, const char **ret_json,
                                Error *reterr);
 /* Only its entries, which never change. */

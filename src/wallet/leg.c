@@ -11,7 +11,8 @@
 #define LEG_BYTES_MAX (WALLET_OWNER_MAX * 2 + 128) /* every byte of the owner escaped */
 
 static const Field leg_fields[] = {
-    {"owner", FIELD_TEXT, offsetof(WalletLeg, owner), .required = true, .min = 1, .length_max = WALLET_OWNER_MAX},
+    {"owner", FIELD_TEXT, offsetof(WalletLeg, owner), .required = true, .min = 1, .length_max = WALLET_OWNER_MAX,
+     .names = NAMES_OWNER},
     {"amount", FIELD_I64, offsetof(WalletLeg, amount), .required = true, .min = -WALLET_AMOUNT_MAX,
      .max = WALLET_AMOUNT_MAX, .help = "negative: pays"},
     {"asset", FIELD_TEXT, offsetof(WalletLeg, asset), .min = 1, .length_max = 32, .help = "CREDIT when absent"},

@@ -20,8 +20,17 @@
 #define TYPE_I64(least, most)  FIELD_I64, .min = least, .max = most
 #define TYPE_ROWS(least, most) FIELD_ROWS, .min = least, .max = most, .rows = &wallet_leg_table
 #define TYPE_JSON(least, most) FIELD_JSON
+#define NAMED_owner        NAMES_OWNER
+#define NAMED_other        NAMES_OWNER
+#define NAMED_ref          NAMES_NOTHING
+#define NAMED_amount       NAMES_NOTHING
+#define NAMED_asset        NAMES_NOTHING
+#define NAMED_legs         NAMES_NOTHING /* its rows do */
+#define NAMED_expires_in_s NAMES_NOTHING
+#define NAMED_floor        NAMES_NOTHING
+#define NAMED_metadata     NAMES_NOTHING
 #define ROW(argument, json, least, most, text, field, need) \
-    {.name = field, .offset = AT(argument), .required = need, .help = text, .type = TYPE_##json(least, most)},
+    {.name = field, .offset = AT(argument), .required = need, .help = text, .type = TYPE_##json(least, most), .names = NAMED_##argument},
 #define ROW_KEY() \
     {"txn_id", FIELD_UUID, AT(txn_id), .help = "idempotency key, chosen by the client: posting twice with the same key posts once. Required, over HTTP here or in the header Idempotency-Key"},
 #define REQUIRED(argument, field) WALLET_ARGUMENT_##argument(ROW, field, true)

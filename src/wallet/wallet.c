@@ -330,7 +330,8 @@ ErrorCode wallet_seal(Pool *pool, Deadline deadline, int limit, int *ret_count, 
 
 static const Field open_fields[] = {
     {"owner", FIELD_TEXT, offsetof(WalletOpenRequest, owner), .required = true, .min = 1,
-     .length_max = WALLET_OWNER_MAX, .help = "any name without control characters that does not begin with \"@\""},
+     .length_max = WALLET_OWNER_MAX, .names = NAMES_OWNER,
+     .help = "any name without control characters that does not begin with \"@\""},
     {"asset", FIELD_TEXT, offsetof(WalletOpenRequest, asset), .min = 1, .length_max = 32, .help = "CREDIT when absent"},
     {"floor", FIELD_I64, offsetof(WalletOpenRequest, floor), .min = -WALLET_AMOUNT_MAX, .max = 0,
      .is_set = offsetof(WalletOpenRequest, has_floor), .help = "how far below zero the wallet may go; 0 when absent"},

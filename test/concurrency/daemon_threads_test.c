@@ -118,13 +118,14 @@ static void *keys_run(void *context)
         int64_t                   id;
 
         snprintf(name, sizeof name, "key%d", n);
-        if (key_create(pool, deadline_in_ms(5000), name, SCOPE_READ, 0, token, &id, NULL) != OK)
+        if (key_create(pool, deadline_in_ms(5000), &(KeyNew){.name = name, .scopes = SCOPE_READ, .ttl_ms = 0}, token,
+                       &id, NULL) != OK)
             continue;
         request_write(text, sizeof text, "GET /v1/dead-letters", token, NULL);
         Answer answer = raw_ask(stage->port, text);
         answer_check(stage, &answer, 200, 503, "GET /v1/dead-letters with a new key");
         atomic_fetch_add(&stage->keys_used, answer.status == 200);
-        (void)!key_revoke(pool, deadline_in_ms(5000), arena, name, &revoked, NULL);
+        (void)!key_revoke(pool, deadline_in_ms(5000), arena, name, NULL, NULL, &revoked, NULL);
     }
     pool_free(pool);
     return NULL;

@@ -268,8 +268,8 @@ static ErrorCode key_scenario(Pool *pool, TestDatabase *db, long n, Error *reter
 
     (void)db;
     snprintf(name, sizeof name, "key%ld", n);
-    TRY(key_create(pool, soon(), name, SCOPE_READ, 0, token, &id, reterr));
-    return key_list(pool, soon(), arena, &list, &count, reterr);
+    TRY(key_create(pool, soon(), &(KeyNew){.name = name, .scopes = SCOPE_READ, .ttl_ms = 0}, token, &id, reterr));
+    return key_list(pool, soon(), arena, KEY_LIST_MAX, 0, &list, &count, reterr);
 }
 
 TEST(fault_loop_key_is_made_once)

@@ -541,7 +541,7 @@ def a_retry_policy_is_set_and_followed():
         assert "10s,1m,1h" in pawl.run("policy", "show", "shop").stdout
         assert pawl.run("policy", "reset", "shop", "--type", "charge", "--json").json == [default]
         refused(pawl, "policy", "set", "shop", "10s,soon", code=2, words=["DELAYS", "soon"])
-        reader = pawl.run("key", "create", "reader", "--scopes", "read,command", "--json").json["token"]
+        reader = pawl.run("key", "create", "reader", "--scopes", "read,send,work", "--json").json["token"]
         assert pawl.http("GET", path, token=reader).status == 200
         problem(pawl.http("PUT", path, {"delays_s": [1]}, token=reader), 403)
 

@@ -228,7 +228,7 @@ def help_speaks_json():
         commands = done_json(pawl, list, "help")
         assert sorted(" ".join(filter(None, (row["group"], row["verb"]))) for row in commands) == sorted(COMMANDS), commands
         key, = done_json(pawl, list, "help", "key", "create")
-        assert key["usage"] == "NAME" and [flag["flag"] for flag in key["flags"]] == ["--scopes", "--expires"], key
+        assert key["usage"] == "NAME" and [flag["flag"] for flag in key["flags"]] == ["--scopes", "--domains", "--owners", "--expires", "--operator", "--reason"], key
         for topic, wanted in [("settings", {"setting": "PAWL_LISTEN", "default": "127.0.0.1:8080"}),
                               ("metrics", {"metric": "pawl_http_queue", "kind": "gauge"}),
                               ("errors", {"type": "database-unavailable", "status": 503, "exit": 69}),

@@ -93,10 +93,13 @@ OPENS = {
     "GET /health/live": "open", "GET /health/ready": "open", "GET /problems/{type}": "open",
     "GET /metrics": READS, "GET /v1/alerts": READS, "GET /openapi.json": " ".join(SCOPES),
     "GET /v1/dead-letters": READS, "POST /v1/dead-letters/{id}/retry": OPERATES, "DELETE /v1/dead-letters/{id}": OPERATES,
+    "GET /v1/keys": "admin", "POST /v1/keys": "admin", "DELETE /v1/keys/{name}": "admin",
     "POST /v1/commands": "send", "POST /v1/commands/batch": "send",
     "GET /v1/commands": COMMANDS, "GET /v1/commands/{id}": COMMANDS,
     "POST /v1/commands/{id}/cancel": "send operate admin",
     "GET /v1/batches/{id}": COMMANDS, "POST /v1/batches/{id}/seal": "send operate admin",
+    "GET /v1/reply-queues": COMMANDS, "POST /v1/reply-queues/{queue}/read": "send", "POST /v1/reply-queues/{queue}/ack": "send",
+    "GET /v1/domains": COMMANDS, "GET /v1/domains/{domain}": COMMANDS,
     "POST /v1/domains/{domain}/claim": "work", "POST /v1/domains/{domain}/settle": "work",
     "POST /v1/domains/{domain}/extend": "work", "POST /v1/domains/{domain}/progress": "work",
     "GET /v1/domains/{domain}/retry-policy": COMMANDS,
@@ -114,6 +117,7 @@ OPENS = {
     "POST /telegram/webhook": "open",
     "GET /v1/groups/{chat}/leaderboard": "read rating admin", "GET /v1/groups/{chat}/matches": "read rating admin",
     "GET /v1/groups/{chat}/players/{user}/history": "read rating admin",
+    "GET /v1/batches": COMMANDS, "GET /v1/wallets": MONEY, "GET /v1/holds": MONEY, "GET /v1/transactions": MONEY,
     "POST /v1/wallets": "wallets", "GET /v1/wallets/{owner}": MONEY, "GET /v1/owners/{owner}/wallets": MONEY,
     "POST /v1/wallets/{owner}/topup": "mint", "POST /v1/wallets/{owner}/spend": "post",
     "POST /v1/wallets/{owner}/freeze": "wallets", "POST /v1/wallets/{owner}/unfreeze": "wallets",
@@ -128,7 +132,7 @@ OPENS = {
 }
 # Decisions about processes need this scope besides one of the above; admin is both.
 ALSO = {f"POST /v1/processes/{{id}}/{verb}": "process" for verb in ("retry", "complete", "move")}
-CAPTURES = {"{type}": "busy", "{id}": "00000000-0000-7000-8000-000000000001", "{owner}": "a", "{domain}": "d", "{name}": "n",
+CAPTURES = {"{type}": "busy", "{id}": "00000000-0000-7000-8000-000000000001", "{owner}": "a", "{domain}": "d", "{queue}": "q", "{name}": "n",
             "{txn_id}": "00000000-0000-7000-8000-000000000001", "{chat}": "-100", "{user}": "7"}
 
 
@@ -242,7 +246,7 @@ class Strangers:
 
 # A lookup of an unknown token waits until nobody holds the lock.
 GATE = """alter function pawl.key_find (bytea) rename to key_find_all;
-          create function pawl.key_find (p_hash bytea) returns table (id bigint, name text, scopes text, expires_at bigint)
+          create function pawl.key_find (p_hash bytea) returns table (id bigint, name text, scopes text, expires_at bigint, domains text, owners text, is_idle boolean)
             language plpgsql security definer as $$
           begin
             return query select * from pawl.key_find_all(p_hash);

@@ -108,7 +108,7 @@ def the_description_is_complete():
                 if parameter["name"] in ("limit",):
                     assert parameter["schema"]["type"] == "integer" and parameter["schema"]["default"], parameter
             keyed = any(parameter["name"] == "Idempotency-Key" for parameter in parameters)
-            assert keyed == (method == "post" and not path.endswith(("/claim", "/webhook", "/read"))), path
+            assert keyed == (method == "post" and not path.endswith(("/claim", "/webhook", "/read", "/v1/keys"))), path
             if "requestBody" in row:
                 filled = re.sub(r"{(\w+)}", lambda part: "1" if "dead-letters" in path else new_key(), path)
                 got = pawl.http(method.upper(), filled, headers={"Idempotency-Key": new_key()} if keyed else None)
@@ -170,6 +170,10 @@ def tour_operations(tour, db):
     tour.ask("GET", "/v1/dead-letters", query="?limit=1")
     tour.ask("POST", "/v1/dead-letters/{id}/retry", id=one)
     tour.ask("DELETE", "/v1/dead-letters/{id}", id=two)
+    tour.ask("POST", "/v1/keys", {"name": "eu", "scopes": ["send"], "domains": ["eu.*"]})
+    tour.ask("GET", "/v1/keys")
+    tour.ask("DELETE", "/v1/keys/{name}", name="eu")
+    tour.ask("DELETE", "/v1/keys/{name}", name="eu", status=404)
 
 
 def tour_commands(tour, pawl):

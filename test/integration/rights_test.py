@@ -176,6 +176,16 @@ pawl.tally_add           worker monitor
 pawl.tally_sum           reader
 
 pawl.key_find            app
+pawl.key_used            app
+pawl.bound_command       reader
+pawl.bound_batch         reader
+pawl.bound_domains       reader
+pawl.bound_domain        reader
+pawl.bound_text          reader
+pawl.command_page_bound  reader
+pawl.process_list_bound  reader
+wallet.bound_txn         reader
+wallet.bound_owner       reader
 pawl.key_create          admin
 pawl.key_list            admin
 pawl.key_revoke          admin

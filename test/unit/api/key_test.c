@@ -41,7 +41,8 @@ static Token key_make(Pool *pool, const char *name, Scope scopes)
     int64_t id    = 0;
     Error   error = {0};
 
-    assert_ok(key_create(pool, soon(), name, scopes, 0, token.text, &id, &error));
+    assert_ok(
+        key_create(pool, soon(), &(KeyNew){.name = name, .scopes = scopes, .ttl_ms = 0}, token.text, &id, &error));
     assert_true(id > 0);
     return token;
 }
@@ -52,7 +53,7 @@ static void key_drop(Pool *pool, const char *id_or_name)
     KeyName                   key;
     Error                     error = {0};
 
-    assert_ok(key_revoke(pool, soon(), arena, id_or_name, &key, &error));
+    assert_ok(key_revoke(pool, soon(), arena, id_or_name, NULL, NULL, &key, &error));
 }
 
 /* What the cache answers: the code, and on OK the scopes and the name. */
@@ -147,9 +148,10 @@ TEST(key_scopes_are_parsed_or_refused)
     assert_code(ERR_INVALID, key_scopes_parse("", &scopes, &error));
     assert_code(ERR_INVALID, key_scopes_parse("read,", &scopes, &error));
     assert_code(ERR_INVALID, key_scopes_parse("reader", &scopes, &error));
-    assert_contains(error.text,
-                    "scope must be read, send, work, process, post, mint, wallets, operate, rating or admin, or one of the "
-                    "groups command, wallet and treasury, got \"reader\"");
+    assert_contains(
+        error.text,
+        "scope must be read, send, work, process, post, mint, wallets, operate, rating or admin, or one of the "
+        "groups command, wallet and treasury, got \"reader\"");
     assert_int_equal(SCOPE_ADMIN, scopes);
 }
 
@@ -171,16 +173,17 @@ TEST(key_is_created_found_listed_and_revoked)
     assert_int_equal(SCOPE_READ | SCOPE_RATING, answer.scopes);
     assert_string_equal("grafana", answer.name);
 
-    assert_ok(key_list(pool, soon(), arena, &list, &count, &error));
+    assert_ok(key_list(pool, soon(), arena, KEY_LIST_MAX, 0, &list, &count, &error));
     assert_int_equal(1, count);
     assert_string_equal("read,rating", list[0].scopes);
     assert_true(list[0].created_at > 0 && list[0].expires_at == 0 && list[0].revoked_at == 0);
 
-    assert_ok(key_revoke(pool, soon(), arena, arena_print(arena, "%lld", (long long)list[0].id), &name, &error));
+    assert_ok(
+        key_revoke(pool, soon(), arena, arena_print(arena, "%lld", (long long)list[0].id), NULL, NULL, &name, &error));
     assert_string_equal("grafana", name.name);
-    assert_code(ERR_NOT_FOUND, key_revoke(pool, soon(), arena, "grafana", &name, &error));
+    assert_code(ERR_NOT_FOUND, key_revoke(pool, soon(), arena, "grafana", NULL, NULL, &name, &error));
     assert_string_equal("key \"grafana\" not found: give the name or id of a key that is not revoked", error.text);
-    assert_ok(key_list(pool, soon(), arena, &list, &count, &error));
+    assert_ok(key_list(pool, soon(), arena, KEY_LIST_MAX, 0, &list, &count, &error));
     assert_true(list[0].revoked_at > 0);
 }
 
@@ -207,7 +210,8 @@ TEST(key_name_is_taken_while_it_lives)
     Error                               error = {0};
 
     (void)key_make(pool, "ci", SCOPE_READ);
-    assert_code(ERR_CONFLICT, key_create(pool, soon(), "ci", SCOPE_READ, 0, token.text, &id, &error));
+    assert_code(ERR_CONFLICT, key_create(pool, soon(), &(KeyNew){.name = "ci", .scopes = SCOPE_READ, .ttl_ms = 0},
+                                         token.text, &id, &error));
     assert_contains(error.text, "key \"ci\" exists already");
     key_drop(pool, "ci");
     (void)key_make(pool, "ci", SCOPE_READ);
@@ -238,7 +242,8 @@ TEST(key_create_in_doubt_says_what_can_be_done)
     Error                               error = {0};
 
     proxy_cut_on(proxy, "key_create", PROXY_CUT_ANSWERED, 1);
-    assert_code(ERR_UNKNOWN, key_create(pool, soon(), "ci", SCOPE_READ, 0, token.text, &id, &error));
+    assert_code(ERR_UNKNOWN, key_create(pool, soon(), &(KeyNew){.name = "ci", .scopes = SCOPE_READ, .ttl_ms = 0},
+                                        token.text, &id, &error));
     assert_string_equal(
         "key \"ci\" may have been created, and its token is lost: list the keys, revoke it if it is there, "
         "create it again",
@@ -262,9 +267,13 @@ TEST(key_create_refuses_bad_names_scopes_and_times)
     Error                               error = {0};
 
     for (size_t i = 0; i < COUNT(names); i++)
-        assert_code(ERR_INVALID, key_create(pool, soon(), names[i], SCOPE_READ, 0, token.text, &id, &error));
-    assert_code(ERR_INVALID, key_create(pool, soon(), "a", SCOPE_NONE, 0, token.text, &id, &error));
-    assert_code(ERR_INVALID, key_create(pool, soon(), "a", SCOPE_READ, -1, token.text, &id, &error));
+        assert_code(ERR_INVALID,
+                    key_create(pool, soon(), &(KeyNew){.name = names[i], .scopes = SCOPE_READ, .ttl_ms = 0}, token.text,
+                               &id, &error));
+    assert_code(ERR_INVALID, key_create(pool, soon(), &(KeyNew){.name = "a", .scopes = SCOPE_NONE, .ttl_ms = 0},
+                                        token.text, &id, &error));
+    assert_code(ERR_INVALID, key_create(pool, soon(), &(KeyNew){.name = "a", .scopes = SCOPE_READ, .ttl_ms = -1},
+                                        token.text, &id, &error));
     assert_int_equal(0, database_get_i64(db, "select count(*) from pawl.api_key"));
 }
 
@@ -277,7 +286,8 @@ TEST(key_with_a_time_to_live_expires)
     int64_t                             id    = 0;
     Error                               error = {0};
 
-    assert_ok(key_create(pool, soon(), "a", SCOPE_READ, 3600 * 1000, token.text, &id, &error));
+    assert_ok(key_create(pool, soon(), &(KeyNew){.name = "a", .scopes = SCOPE_READ, .ttl_ms = 3600 * 1000}, token.text,
+                         &id, &error));
     assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.api_key"
                                              " where expires_at = created_at + interval '1 h'"));
     assert_int_equal(OK, ask(cache, token.text, false).code);
@@ -371,11 +381,13 @@ static int strangers_end(Asked *list, int count)
 }
 
 /* A lookup of an unknown token waits until advisory lock 1 is free. */
-#define GATE                                                                                                           \
-    "alter function pawl.key_find(bytea) rename to key_find_all;"                                                      \
-    "create function pawl.key_find(p_hash bytea) returns table (id bigint, name text, scopes text, expires_at bigint)" \
-    " language plpgsql as $$ begin return query select * from pawl.key_find_all(p_hash);"                              \
-    " if not found then perform pg_advisory_xact_lock(1); end if; end $$;"                                             \
+#define GATE                                                                                                    \
+    "alter function pawl.key_find(bytea) rename to key_find_all;"                                               \
+    "create function pawl.key_find(p_hash bytea)"                                                               \
+    " returns table (id bigint, name text, scopes text, expires_at bigint, domains text, owners text, is_idle " \
+    "boolean)"                                                                                                  \
+    " language plpgsql as $$ begin return query select * from pawl.key_find_all(p_hash);"                       \
+    " if not found then perform pg_advisory_xact_lock(1); end if; end $$;"                                      \
     "select pg_advisory_lock(1)"
 
 /* Also a client that comes back after ten minutes: a flood has not pushed it out of the cache, and it waits for no stranger. */

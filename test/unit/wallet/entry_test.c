@@ -59,7 +59,7 @@ TEST(transactions_and_holds_are_printed_as_json)
 
     ledger_fixture_open(fixture, "ann", 5);
     assert_int_equal(ledger_fixture_post(fixture, &hold), OK);
-    assert_ok(transaction_show(fixture->pool, soon(), fixture->arena, hold.txn_id, &json, &error));
+    assert_ok(transaction_show(fixture->pool, soon(), fixture->arena, hold.txn_id, NULL, &json, &error));
     assert_contains(json, "\"kind\": \"hold\"");
     assert_ok(hold_show(fixture->pool, soon(), fixture->arena, hold.txn_id, &json, &error));
     assert_contains(json, "\"remaining\": 4");
@@ -69,7 +69,7 @@ TEST(transactions_and_holds_are_printed_as_json)
     assert_code(ERR_NOT_FOUND,
                 hold_show(fixture->pool, soon(), fixture->arena, ledger_fixture_key(fixture), &json, &error));
     assert_string_equal(error_type(&error), "hold-unknown");
-    assert_code(ERR_NOT_FOUND,
-                transaction_show(fixture->pool, soon(), fixture->arena, ledger_fixture_key(fixture), &json, &error));
+    assert_code(ERR_NOT_FOUND, transaction_show(fixture->pool, soon(), fixture->arena, ledger_fixture_key(fixture),
+                                                NULL, &json, &error));
     assert_string_equal(error_type(&error), "transaction-unknown");
 }
