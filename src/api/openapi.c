@@ -3,7 +3,6 @@
  */
 #include "api/openapi.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,18 +15,11 @@ static const char *const methods[HTTP_METHOD_COUNT] = {
 
 /* ---- operations ---- */
 
-/* "post /v1/wallets/{owner}/spend" becomes "post_v1_wallets_owner_spend". */
 static void write_operation_id(Writer *writer, const Route *route)
 {
-    char   id[128];
-    size_t used = (size_t)snprintf(id, sizeof id, "%s", methods[route->method]);
+    char id[OPENAPI_ID_SIZE];
 
-    for (const char *p = route->path; *p && used + 1 < sizeof id; p++)
-        if (isalnum((unsigned char)*p))
-            id[used++] = *p;
-        else if (id[used - 1] != '_' && !strchr("*}", *p))
-            id[used++] = '_';
-    id[used] = '\0';
+    openapi_operation_id(route, id);
     writer_text(writer, "operationId", id);
 }
 

@@ -9,6 +9,9 @@
 
 /* Of an operation. */
 void openapi_write_parameters(Writer *writer, const Route *route);
+#define OPENAPI_ID_SIZE 128
+/* The name of an operation, such as "sendCommand"; ret_id has OPENAPI_ID_SIZE bytes. */
+void openapi_operation_id(const Route *route, char *ret_id);
 void openapi_write_body(Writer *writer, const Route *route);
 void openapi_write_answer(Writer *writer, const Route *route);
 bool openapi_takes_key(const Route *route);

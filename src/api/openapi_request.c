@@ -106,7 +106,7 @@ void openapi_write_body(Writer *writer, const Route *route)
     if (route->body)
         write_table(writer, "schema", route->body, /* help= */ NULL);
     else
-        writer_raw(writer, "schema", "true");
+        writer_raw(writer, "schema", "{}");
     writer_end(writer);
     writer_end(writer);
     writer_end(writer);

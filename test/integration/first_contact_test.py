@@ -37,6 +37,9 @@ ROUTES = [
     ("post", "/v1/transactions"), ("get", "/v1/transactions/{txn_id}"), ("post", "/v1/transactions/{txn_id}/refund"),
     ("post", "/v1/holds"), ("get", "/v1/holds/{txn_id}"), ("post", "/v1/holds/{txn_id}/capture"),
     ("post", "/v1/holds/{txn_id}/void"), ("get", "/v1/ledger/verify"), ("get", "/problems/{type}"),
+    ("get", "/v1/batches"), ("get", "/v1/domains"), ("get", "/v1/domains/{domain}"),
+    ("get", "/v1/reply-queues"), ("post", "/v1/reply-queues/{queue}/read"), ("post", "/v1/reply-queues/{queue}/ack"),
+    ("get", "/v1/wallets"), ("get", "/v1/transactions"), ("get", "/v1/holds"),
 ]
 # Making a data directory takes seconds: the tests about an old home share one.
 HOME = tempfile.mkdtemp(prefix="pawl-home.", dir=os.environ.get("PAWL_TEST_RUN", "/tmp"))

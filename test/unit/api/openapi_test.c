@@ -4,10 +4,12 @@
 #include "api/key.h"
 #include "test/harness/test.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <string.h>
 
 #include "api/openapi.h"
+#include "api/openapi_internal.h"
 #include "api/routes.h"
 
 static const char *const methods[] = {
@@ -75,10 +77,48 @@ TEST(openapi_names_each_operation_once)
 
         assert_non_null(id);
         assert_null(json_object_get(seen, id));
+        assert_in_range(id[0], 'a', 'z');
+        for (const char *at = id; *at; at++)
+            assert_true(isalnum((unsigned char)*at));
         json_object_set_new(seen, id, json_true());
     }
     json_decref(seen);
     json_decref(api);
+}
+
+TEST(openapi_names_operations_as_functions)
+{
+    static const struct {
+        HttpMethod  method;
+        const char *path, *id;
+    } rows[] = {
+        {HTTP_POST,   "/v1/commands",                      "sendCommand"            },
+        {HTTP_GET,    "/v1/commands/{id}",                 "getCommand"             },
+        {HTTP_POST,   "/v1/domains/{domain}/claim",        "claimCommands"          },
+        {HTTP_POST,   "/v1/processes/{id}/signals/{name}", "signalProcess"          },
+        {HTTP_POST,   "/v1/holds",                         "placeHold"              },
+        {HTTP_POST,   "/v1/holds/{txn_id}/capture",        "captureHold"            },
+ /* These follow from method and path. */
+        {HTTP_GET,    "/v1/batches",                       "listBatches"            },
+        {HTTP_GET,    "/v1/batches/{id}",                  "getBatch"               },
+        {HTTP_POST,   "/v1/processes/bulk",                "bulkProcess"            },
+        {HTTP_POST,   "/v1/schedules",                     "createSchedule"         },
+        {HTTP_POST,   "/v1/schedules/{name}/run",          "runSchedule"            },
+        {HTTP_GET,    "/v1/schedules/{name}/next",         "getScheduleNext"        },
+        {HTTP_PUT,    "/v1/domains/{domain}/limits",       "setDomainLimits"        },
+        {HTTP_DELETE, "/v1/domains/{domain}/retry-policy", "deleteDomainRetryPolicy"},
+        {HTTP_GET,    "/v1/stats",                         "listStats"              },
+        {HTTP_GET,    "/v1/entries/{id}",                  "getEntry"               },
+        {HTTP_GET,    "/health/ready",                     "getHealthReady"         },
+        {HTTP_DELETE, "/session",                          "deleteSession"          },
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char id[OPENAPI_ID_SIZE];
+
+        openapi_operation_id(&(Route){rows[i].method, rows[i].path}, id);
+        assert_string_equal(id, rows[i].id);
+    }
 }
 
 static ErrorCode nothing(void *app, Request *request, Response *response, Error *reterr)
@@ -116,7 +156,7 @@ TEST(openapi_describes_parameters_and_bodies)
                        "content", "application/json", "schema", "required", &required, "properties", "amount",
                        "minimum", &least, "maximum", &most, "colour", "enum", &colour) != 0)
         fail_msg("%s", error.text);
-    assert_string_equal(id, "post_v1_owner_spend");
+    assert_string_equal(id, "spendOwner");
     assert_string_equal(path_name, "owner");
     assert_string_equal(path_in, "path");
     assert_string_equal(query_name, "limit");
@@ -141,7 +181,7 @@ TEST(openapi_describes_conditional_answers)
                        "/assets/{path}", "get", "operationId", &id, "parameters", "name", &name, "$ref", &condition,
                        "responses", "304", "headers", "ETag", "$ref", &tag) != 0)
         fail_msg("%s", error.text);
-    assert_string_equal(id, "get_assets_path");
+    assert_string_equal(id, "getAsset");
     assert_string_equal(name, "path");
     assert_string_equal(condition, "#/components/parameters/IfNoneMatch");
     assert_string_equal(tag, "#/components/headers/ETag");
