@@ -115,12 +115,13 @@ static ErrorCode client_run(Bench *bench, void *context, int thread, int64_t cou
 
 static ErrorCode loop_run(Bench *bench, const BenchDatabase *database, Loop *loop, Error *reterr)
 {
+    int clients = (int)bench->options.clients;
+    int threads = clients > WORKER_CONCURRENCY_DEFAULT ? clients : WORKER_CONCURRENCY_DEFAULT; /* as in a pod */
     WorkerThread worker_thread;
     ErrorCode    code;
     int64_t      us = 0;
 
-    worker_thread_start_domain(&worker_thread, bench, database, STEP_DOMAIN, &loop->handler->base,
-                               (int)bench->options.clients);
+    worker_thread_start_domain(&worker_thread, bench, database, STEP_DOMAIN, &loop->handler->base, threads);
     code = worker_thread_listen(&worker_thread, database, reterr);
     bench_print(bench, "starting processes one by one");
     if (code == OK)

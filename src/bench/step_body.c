@@ -85,6 +85,7 @@ void step_handler_init(StepHandler *handler, Pool *pool, bool waits, int clients
     handler->base         = (Handler){.run = step_run, .prepare = step_prepare};
     handler->inner        = process_handler_new(pool, waits ? resume_body : steps_body, handler);
     handler->base.source  = handler->inner->source;
+    handler->base.unpack  = handler->inner->unpack;
     handler->clients      = clients ? memory_new((size_t)clients, sizeof *handler->clients) : NULL;
     handler->client_count = clients;
     mutex_init(&handler->mutex);

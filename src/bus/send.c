@@ -633,3 +633,31 @@ ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr)
     sending.groups = groups_make(tx->arena, good, count, &sending.count);
     return groups_send(tx, &sending, reterr);
 }
+
+struct SendStart {
+    SendGroup group;
+};
+
+SendStart *send_start_offer(Pool *pool, Arena *arena, SendItem *item)
+{
+    SendStart *start = arena_alloc(arena, sizeof *start);
+    SendItem **items = arena_array(arena, SendItem *, 1);
+
+    items[0]     = item;
+    start->group = (SendGroup){.items = items, .count = 1};
+    if (send_prepare(item, &item->error) == OK)
+        group_offer(pool, arena, &start->group);
+    return start;
+}
+
+ErrorCode send_start_in(Tx *tx, SendStart *start, Error *reterr)
+{
+    if (start->group.items[0]->code != OK)
+        return OK; /* it has its verdict */
+    return group_send(tx->arena, &start->group, /* nowait= */ false, call_inside, tx, reterr);
+}
+
+void send_start_end(SendStart *start, ErrorCode code)
+{
+    group_begin(&start->group, code);
+}

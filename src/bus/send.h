@@ -10,7 +10,7 @@
  *      reply queue is being created or whose batch is being sealed.
  *   4. Nothing is notified inside the transaction; the waker (waker.h) notifies workers afterwards.
  *   5. What a worker of this process has a free handler for is leased to it by the send, and begins after the commit (offer.h). Not in send_in(): its
- *      transaction is the caller's.
+ *      transaction is the caller's, who says what starts by a SendStart.
  * Threads: any. Ownership: items are borrowed; result texts live in the arena.
  */
 #ifndef BUS_SEND_H
@@ -106,6 +106,12 @@ void send_each(Pool *pool, Deadline deadline, bool nowait, SendItem **items, int
 
 /* send_many() as part of a transaction. Each item has its command_id, because a transaction may be run again. */
 must_check ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr);
+/* The same for one item that starts on a free handler of this process, in a transaction of pawl's own:
+ *     send_start_offer() -> the transaction, with send_start_in() -> send_start_end() with how it ended */
+typedef struct SendStart SendStart;
+SendStart               *send_start_offer(Pool *pool, Arena *arena, SendItem *item);
+must_check ErrorCode     send_start_in(Tx *tx, SendStart *start, Error *reterr);
+void                     send_start_end(SendStart *start, ErrorCode code);
 /* Into the metrics, when that transaction has committed; send_many() and sender_send() do so themselves. */
 void send_count(SendItem *const *items, int count);
 

@@ -60,6 +60,7 @@ typedef struct {
     bool               prepare; /* conn_call() and conn_read() prepare the statement, which is a constant of the
                                              program and casts its parameters to the types that they have here, once
                                              per connection, where the server is reached directly */
+    int                lock_ms; /* how long conn_call() and conn_read() wait for a lock; 0: until the deadline */
 } ConnParams;
 #define CONN_NO_PARAMS ((ConnParams){0})
 

@@ -242,13 +242,17 @@ static int call_add(Conn *conn, StatementCall *call, const char *sql, ConnParams
 
 static bool call_send(Conn *conn, const char *sql, ConnParams params, Deadline deadline, StatementCall *call)
 {
-    char              digits[16];
-    const char *const limit = digits;
+    int               limit = conn_limit_ms(deadline);
+    int               lock  = params.lock_ms > 0 && params.lock_ms < limit ? params.lock_ms : limit;
+    char              limit_digits[16], lock_digits[16];
+    const char *const limits[] = {limit_digits, lock_digits};
 
-    snprintf(digits, sizeof digits, "%d", conn_limit_ms(deadline));
+    snprintf(limit_digits, sizeof limit_digits, "%d", limit);
+    snprintf(lock_digits, sizeof lock_digits, "%d", lock);
     return PQenterPipelineMode(conn->native) &&
-           (call->limits = call_add(conn, call, sql_pg_limits,
-                                    (ConnParams){.count = 1, .values = &limit, .prepare = params.prepare})) >= 0 &&
+           (call->limits =
+                call_add(conn, call, sql_pg_limits,
+                         (ConnParams){.count = COUNT(limits), .values = limits, .prepare = params.prepare})) >= 0 &&
            (call->rows = call_add(conn, call, sql, params)) >= 0 && PQpipelineSync(conn->native);
 }
 

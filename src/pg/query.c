@@ -43,7 +43,8 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
                                                       .values  = values,
                                                       .lengths = lengths,
                                                       .formats = formats,
-                                                      .prepare = tx->prepare},
+                                                      .prepare = tx->prepare,
+                                                      .lock_ms = tx->lock_ms},
                                          tx->deadline, ret_result, reterr);
 }
 

@@ -32,6 +32,7 @@ typedef struct {
     bool     read_only;  /* and writes nothing, so that it may be canceled */
     bool     prepare;    /* autocommit: the statements are constants of the program and run often */
     bool     is_foreign; /* runs code that is not pawl's: the session is reset at its end */
+    int      lock_ms;    /* autocommit: how long a statement waits for a lock; 0: until the deadline */
 } Tx;
 
 /* How a row becomes a struct. A SQL null is 0, false or NULL. */

@@ -155,13 +155,6 @@ static ErrorCode run_statement(Work *work, Tx *tx, TxTry *try, Error *reterr)
     return code;
 }
 
-static ErrorCode statement_body(Tx *tx, void *context, Error *reterr)
-{
-    Work *work = context;
-
-    return db_many(tx, work->sql, work->args, work->shape, &work->rows, &work->count, reterr);
-}
-
 /* ---- the loop ---- */
 
 /* The server's limit ends a little before the deadline. What is sent later than that ends in doubt rather than in an
@@ -184,6 +177,7 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
                                                .autocommit = work->run == run_statement,
                                                .read_only  = options->read_only,
                                                .prepare    = options->prepare,
+                                               .lock_ms    = options->lock_ms,
                                                .is_foreign = options->is_foreign};
 
     TRY(pool_acquire_as(pool,
@@ -338,8 +332,6 @@ ErrorCode db_call_many(Pool *pool, const TxOptions *options, const char *sql, Db
 {
     Work work = {.run = run_statement, .sql = sql, .args = args, .shape = shape};
 
-    if (options->lock_ms > 0) /* which can be said in a transaction only */
-        work.run = run_body, work.body = statement_body, work.context = &work;
     TRY(work_run(pool, options, &work, reterr));
     memcpy(ret_rows, &work.rows, sizeof work.rows);
     *ret_count = work.count;

@@ -68,9 +68,10 @@ void sent_item(const SentBy *by, bool is_child, const char *domain, const char *
 }
 
 typedef struct {
-    Run      *run;
-    SendItem *item;
-    bool      is_over, is_busy;
+    Run       *run;
+    SendItem  *item;
+    SendStart *start;
+    bool       is_over, is_busy;
 } Sending;
 
 static ErrorCode sending_body(Tx *tx, void *context, Error *reterr)
@@ -84,7 +85,7 @@ static ErrorCode sending_body(Tx *tx, void *context, Error *reterr)
     sending->is_over = verdict != RUN_OK;
     if (sending->is_over)
         return fail(reterr, ERR_CONFLICT, "the lease is lost");
-    TRY(send_in(tx, &sending->item, 1, reterr));
+    TRY(send_start_in(tx, sending->start, reterr));
     if (!sending->item->busy)
         return OK;
     if (reterr)
@@ -104,7 +105,9 @@ ErrorCode sent_send(Pool *pool, Run *run, SendItem *item, bool *ret_is_over, Err
     *ret_is_over = false;
     do {
         options.deadline = deadline_in_ms(SEND_MS);
+        sending.start    = send_start_offer(pool, arena, item);
         code             = tx_run(pool, &options, sending_body, &sending, &error);
+        send_start_end(sending.start, code);
     } while (code != OK && sending.is_busy && !run_must_stop(run) && run_busy_wait(&wait_ms));
     *ret_is_over = sending.is_over;
     if (code != OK && !sending.is_over) {
@@ -114,7 +117,7 @@ ErrorCode sent_send(Pool *pool, Run *run, SendItem *item, bool *ret_is_over, Err
     }
     if (code == OK) {
         send_count(&item, 1);
-        if (item->is_new)
+        if (item->is_new && !item->is_started)
             run_wake(run, item->domain);
     }
     return OK;

@@ -2,6 +2,7 @@
 """resume_start - a process that a response, an outcome or the end of a child resumes starts on a free handler of the pod that recorded it, without a claim, and
 neither a crash nor a lost answer loses or doubles it."""
 import os
+import re
 import signal
 
 from checks import metric, stop_clean
@@ -125,6 +126,61 @@ def an_outcome_starts_the_process_that_waits_for_it():
         wait_until(lambda: has_started("mail", command_ends), what="one starts by the outcome of its command")
         wait_until(lambda: has_started("parent", child_ends), what="one starts by the end of its child")
         assert db.rows("select status, attempts from pawl.outcome group by 1, 2") == ["COMPLETED|1"]
+        stop_clean(pawl.server)
+
+
+@test
+def a_command_of_a_step_starts_without_a_claim():
+    mail = {"domain": "edge", "type": "mail", "steps": [{"name": "mail", "command": {"domain": "shop", "type": "t", "payload": {"n": 7}}}]}
+    count = 20
+    with Database() as db, Pawl(db) as pawl:
+        pod(pawl, db, mail, ini="[worker shop]\nexec = cat\n")
+
+        def run():
+            id_ = begin(pawl, "mail")
+            wait_status(pawl, id_, "COMPLETED")
+
+        def has_started():
+            before = metric(pawl, STARTED)
+            run()
+            return metric(pawl, STARTED) >= before + 2
+
+        wait_until(has_started, what="a process and its command start")
+        claims, notified = [metric(pawl, "pawl_worker_claims_total", f'domain="shop",outcome="{outcome}"') for outcome in ("won", "empty")], 'direction="sent"'
+        started, wakeups = metric(pawl, STARTED), metric(pawl, "pawl_wakeups_total", notified)
+        for _ in range(count):
+            run()
+        # The process and its command; also the process again, unless the outcome came before it was suspended.
+        assert metric(pawl, STARTED) - started >= count * 3 / 2
+        assert metric(pawl, "pawl_worker_claims_total", 'domain="shop",outcome="won"') - claims[0] <= count / 4
+        assert metric(pawl, "pawl_wakeups_total", notified) - wakeups <= count
+        assert db.rows("select status, attempts from pawl.outcome group by 1, 2") == ["COMPLETED|1"]
+        assert db.rows("select distinct o.result from pawl.outcome o join pawl.command c using (id) where c.type = 't'") == ['{"n": 7}']
+        stop_clean(pawl.server)
+
+
+@test
+def a_response_over_http_is_one_statement():
+    """And its limits, in one round trip: no transaction block around it."""
+    with Cluster(conf="log_statement = all\nlog_line_prefix = '%p '\n") as cluster, Pawl() as pawl:
+        cluster.rows("create database shop")
+        pawl.env["PAWL_DATABASE_URL"] = cluster.url("shop")
+        assert pawl.run("migrate").code == 0
+        cluster.rows(SCHEMA, "shop")
+        pawl.serve()
+        define(pawl, ASK)
+        ids = [waiting(pawl) for _ in range(3)]
+        for id_ in ids:
+            assert respond(pawl, id_) == "RESUMED"
+            wait_status(pawl, id_, "COMPLETED")
+        with open(os.path.join(cluster.folder, "log"), encoding="utf-8", errors="replace") as file:
+            said = re.findall(r"^(\d+) LOG:  (?:statement|execute [^:]*): (.*)", file.read(), re.M)
+        before, newest = [], {}
+        for pid, text in said:
+            if text.startswith("select s.verdict"):
+                before.append(newest[pid])
+            newest[pid] = text
+        assert len(before) == len(ids) and all("set_config('statement_timeout'" in text for text in before), before
         stop_clean(pawl.server)
 
 
