@@ -40,6 +40,7 @@ ROUTES = [
     ("get", "/v1/batches"), ("get", "/v1/domains"), ("get", "/v1/domains/{domain}"),
     ("get", "/v1/reply-queues"), ("post", "/v1/reply-queues/{queue}/read"), ("post", "/v1/reply-queues/{queue}/ack"),
     ("get", "/v1/wallets"), ("get", "/v1/transactions"), ("get", "/v1/holds"),
+    ("get", "/v1/keys"), ("post", "/v1/keys"), ("delete", "/v1/keys/{name}"),
 ]
 # Making a data directory takes seconds: the tests about an old home share one.
 HOME = tempfile.mkdtemp(prefix="pawl-home.", dir=os.environ.get("PAWL_TEST_RUN", "/tmp"))
