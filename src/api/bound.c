@@ -86,6 +86,16 @@ static ErrorCode check_owner(Request *request, const char *field, const char *ow
     return bound_has_owner(owners, owner) ? OK : denied(request, field, "owner", owners, owner, reterr);
 }
 
+/* All names would be @system's, too. */
+static ErrorCode check_owners(Request *request, const char *field, const char *pattern, Error *reterr)
+{
+    const Bound *owners = api_bound_owners(request);
+
+    if (pattern[0] != '@' && pattern[0] != '*' && bound_has_all(owners, pattern))
+        return OK;
+    return denied(request, field, "owner", owners, pattern, reterr);
+}
+
 /* A queue of replies belongs to the domains that its name belongs to. */
 static ErrorCode check_target(Request *request, const char *field, const char *target, Error *reterr)
 {
@@ -109,11 +119,13 @@ static ErrorCode check_name(Checked *checked, FieldNames names, const char *fiel
         name = PROCESS_DOMAIN_DEFAULT;
     if (names == NAMES_NOTHING || !name)
         return OK;
-    if (names == NAMES_DOMAIN || names == NAMES_PROCESSES || names == NAMES_OWNER)
+    if (names == NAMES_DOMAIN || names == NAMES_PROCESSES || names == NAMES_OWNER || names == NAMES_OWNERS)
         checked->named++;
     switch (names) {
     case NAMES_OWNER:
         return check_owner(request, field, name, reterr);
+    case NAMES_OWNERS:
+        return check_owners(request, field, name, reterr);
     case NAMES_TARGET:
         return check_target(request, field, name, reterr);
     case NAMES_BATCH:
@@ -217,12 +229,24 @@ static ErrorCode check_path(Checked *checked, Error *reterr)
     return OK;
 }
 
+/* A list without the parameter is that of the owners to which the key is bound, if one pattern has them all. */
+static ErrorCode owners_pin(Checked *checked, const RouteParameter *row, Error *reterr)
+{
+    const Bound *owners = &checked->binding->owners;
+
+    if (row->names != NAMES_OWNERS || request_query(checked->request, row->name) || owners->count != 1)
+        return OK;
+    return request_query_set(checked->request, row->name, owners->patterns[0], reterr);
+}
+
 static ErrorCode check_query(Checked *checked, Error *reterr)
 {
     const RouteParameter *row = request_route(checked->request)->parameters;
 
-    for (; row && row->name; row++)
+    for (; row && row->name; row++) {
+        TRY(owners_pin(checked, row, reterr));
         TRY(check_name(checked, row->names, row->name, request_query(checked->request, row->name), reterr));
+    }
     return OK;
 }
 

@@ -5,9 +5,9 @@
 #include "api/page.h"
 #include "wallet/list.h"
 
-#define OWNER_PARAMETER                                               \
-    {                                                                 \
-        "owner", "only this owner, or all whose name begins so: eu/*" \
+#define OWNER_PARAMETER                                                                      \
+    {                                                                                        \
+        "owner", "only this owner, or all whose name begins so: eu/*", .names = NAMES_OWNERS \
     }
 #define ASSET_PARAMETER            \
     {                              \
@@ -27,7 +27,8 @@ const RouteParameter api_hold_list_parameters[] = {
     SPAN_PARAMETERS, PAGE_PARAMETERS, {NULL, NULL},
 };
 const RouteParameter api_transaction_list_parameters[] = {
-    {"owner", "only those in which this owner is on either side, or one whose name begins so: eu/*"},
+    {"owner", "only those in which this owner is on either side, or one whose name begins so: eu/*",
+     .names = NAMES_OWNERS},
     ASSET_PARAMETER,
     {"kind", "only these: topup, spend, transfer, ..."},
     {"status", "only this status", .words = transaction_statuses},

@@ -22,6 +22,18 @@ bool bound_has(const Bound *bound, const char *name)
     return false;
 }
 
+/* Only a prefix has another pattern with "*". */
+bool bound_has_all(const Bound *bound, const char *pattern)
+{
+    size_t length = strlen(pattern);
+    bool   is_one = length == 0 || pattern[length - 1] != '*';
+
+    for (int i = 0; i < bound->count; i++)
+        if (pattern_has(bound->patterns[i], pattern) && (is_one || strchr(bound->patterns[i], '*')))
+            return true;
+    return false;
+}
+
 Bound bound_split(Arena *arena, const char *words)
 {
     char        *rest = arena_bytes(arena, words, strlen(words));

@@ -20,6 +20,8 @@ typedef struct {
 
 /* Does one of the patterns have this name? */
 bool bound_has(const Bound *bound, const char *name);
+/* Has the bound every name that this pattern has? */
+bool bound_has_all(const Bound *bound, const char *pattern);
 /* "a,b*" in the arena: the list of patterns, and back. An empty text is an empty list. */
 Bound       bound_split(Arena *arena, const char *words);
 const char *bound_join(Arena *arena, const Bound *bound);

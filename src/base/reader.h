@@ -48,6 +48,7 @@ typedef enum {
     NAMES_BATCH,     /* one that exists */
     NAMES_NEW_BATCH, /* one that is made, or was made by the same client */
     NAMES_OWNER,     /* of a wallet */
+    NAMES_OWNERS,    /* of wallets: a name, or a prefix and "*" */
 } FieldNames;
 
 typedef struct {

@@ -96,6 +96,17 @@ TEST(an_owner_is_none_of_the_service)
     assert_false(bound_has_owner(&(Bound){patterns, 2}, "@system"));
 }
 
+TEST(a_pattern_is_within_a_bound_if_all_of_its_names_are)
+{
+    const char *const patterns[] = {"eu/*", "us/bob"};
+    const Bound       bound      = {patterns, 2};
+
+    assert_true(bound_has_all(&bound, "eu/*") && bound_has_all(&bound, "eu/a*") && bound_has_all(&bound, "eu/ann"));
+    assert_true(bound_has_all(&bound, "us/bob"));
+    assert_false(bound_has_all(&bound, "e*") || bound_has_all(&bound, "*") || bound_has_all(&bound, "us/bob*"));
+    assert_false(bound_has_all(&bound, "us/*") || bound_has_all(&bound, "") || bound_has_all(&bound, "eu"));
+}
+
 TEST(patterns_are_split_and_joined)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
