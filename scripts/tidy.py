@@ -21,6 +21,7 @@ MODULES = {
     "pg": "base",
     "cluster": "base pg",
     "bus": "base pg",
+    "schedule": "base pg bus process",
     "process": "base pg bus wallet client",
     "wallet": "base pg",
     "rating": "base pg bus",
@@ -30,10 +31,10 @@ MODULES = {
     "http": "base",
     "ops": "base pg client",
     "bench": "base pg bus process wallet rating client telegram bot",
-    "api": "base pg bus process wallet rating client telegram http ops",
-    "app": "base pg cluster bus process wallet rating client telegram bot http ops api",
+    "api": "base pg bus schedule process wallet rating client telegram http ops",
+    "app": "base pg cluster bus schedule process wallet rating client telegram bot http ops api",
     "lib": "base pg bus process wallet",
-    "cli": "base pg cluster bus process wallet rating client telegram bot http ops bench api app",
+    "cli": "base pg cluster bus schedule process wallet rating client telegram bot http ops bench api app",
 }
 
 # What the tables and functions of a module are called.
@@ -368,6 +369,10 @@ WAKES_LATER = {
     "process/claim": "as bus/claim",
     "process/move": "has the column `domains`",
     "process/orphans": "cancels what a step sent that is not wanted",
+    "schedule/create": "sends nothing: it checks the domain as a start does",
+    "schedule/pause": "sends nothing",
+    "schedule/resume": "sends nothing",
+    "schedule/delete": "sends nothing",
     "telegram/put": "the bot knows the domain: bot/update.c",
     "wallet/post": "events of postings",
     "wallet/post_transfer": "the same",

@@ -76,6 +76,12 @@ select count(*) as columns, coalesce(min(f.relation || '.' || f.name), '') as na
          else format('drop and create %s again', f.relation) end), '') as statement
 from (select * from found limit 1000) f
 
+-- name: doctor_schedules
+-- Columns: as pawl.schedules_failing(); due_s: for how many seconds a schedule has been due that has not fired.
+select f.failing, f.name, f.error,
+       coalesce((select extract(epoch from pawl.now() - min(t.due_at))::bigint from pawl.schedule_state t where t.due_at is not null), 0) as due_s
+from pawl.schedules_failing() f
+
 -- name: doctor_stuck
 -- Rows that wait for a monitor or an operator, or for nothing at all. Columns: expired (dead letters whose lease ran
 -- out more than a minute ago), failed, unrescued (commands whose lease ran out more than a minute ago), idle_s (how
@@ -259,8 +265,11 @@ left join lateral (
 -- $1 names, $2 holder, $3 milliseconds. A row per name, in order: is_held (its lease is ours); in each row the same
 -- letters_open, letters_failed (dead letters for the metrics; failed: their tries have run out), ledger_ahead_s (the
 -- newest transactions of the ledger, ahead of the database's clock), retention_jump_s (retention waits because of such
--- a jump), and the sums of pawl.tally_sum() over all processes.
+-- a jump), schedules_failing, schedules_due_ms (when the next one is due, a day at most), and the sums of pawl.tally_sum()
+-- over all processes.
 select c.name is not null as is_held, l.letters_open, l.letters_failed, a.ledger_ahead_s, a.retention_jump_s,
+       (select count(*) from pawl.schedule_state s where s.failing_since is not null) as schedules_failing,
+       pawl.schedules_due_ms(86400000)::bigint as schedules_due_ms,
        t.handlers, t.handlers_failed, t.rate_limited
 from unnest($1::text[]) with ordinality u (name, ord)
 left join pawl.task_claim($1::text[], $2::text::uuid, $3::integer) c (name) on c.name = u.name

@@ -67,6 +67,9 @@ RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
 RouteHandler api_domain_list, api_domain_show;
 RouteHandler api_policy_show, api_policy_set, api_policy_reset;
+RouteHandler api_schedule_list, api_schedule_show, api_schedule_next, api_schedule_create, api_schedule_replace,
+    api_schedule_delete;
+RouteHandler api_schedule_pause, api_schedule_resume, api_schedule_run;
 RouteHandler api_batch_list, api_batch_show, api_batch_seal, api_claim, api_settle, api_extend, api_progress;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
@@ -93,6 +96,7 @@ extern const RouteParameter api_reply_queue_parameters[], api_reply_captures[];
 extern const RouteParameter api_key_parameters[], api_dead_letter_parameters[], api_command_parameters[],
     api_tsq_parameters[], api_command_domain_parameters[], api_command_show_parameters[], api_policy_parameters[],
     api_domain_parameters[];
+extern const RouteParameter api_schedule_parameters[], api_schedule_next_parameters[];
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_show_parameters[],
     api_process_signal_parameters[], api_process_version_parameters[];

@@ -14,6 +14,8 @@
 #include "bus/work_fields.h"
 #include "process/activation_fields.h"
 #include "process/process_fields.h"
+#include "schedule/answers.h"
+#include "schedule/schedule.h"
 #include "wallet/operation.h"
 #include "wallet/wallet.h"
 
@@ -151,6 +153,25 @@ static const Route rows[] = {
     {HTTP_POST, "/v1/tsq/{id}/complete", api_apart, OPERATES, OF_COMMAND, .is_inline = true, .inner = api_tsq_complete, .is_kept = true, .body = &decision_table, .parameters = api_command_domain_parameters,
      .summary = "End a command in troubleshooting as COMPLETED, with a result if given",
      .answer = &answer_decision},
+    {HTTP_POST, "/v1/schedules", api_apart, SCOPE_ADMIN, OF_SERVICE, .is_inline = true, .inner = api_schedule_create, .is_kept = true, .body = &schedule_table, .body_required = true,
+     .summary = "Create a schedule, which sends a command or starts a process at given times; creating it twice creates one",
+     .status = 201, .answer = &answer_schedule},
+    {HTTP_GET, "/v1/schedules", api_schedule_list, READS, OF_SERVICE, .parameters = api_schedule_parameters,
+     .summary = "Schedules, newest first", .answer = &answer_schedules},
+    {HTTP_GET, "/v1/schedules/{name}", api_schedule_show, READS, OF_SERVICE, .summary = "One schedule with its payload",
+     .answer = &answer_schedule},
+    {HTTP_PUT, "/v1/schedules/{name}", api_apart, SCOPE_ADMIN, OF_SERVICE, .is_inline = true, .inner = api_schedule_replace, .body = &schedule_replace_table, .body_required = true,
+     .summary = "Replace a schedule, or create it; one that is paused stays so", .answer = &answer_schedule},
+    {HTTP_DELETE, "/v1/schedules/{name}", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_schedule_delete,
+     .summary = "Delete a schedule; what it has sent stays", .status = 204},
+    {HTTP_GET, "/v1/schedules/{name}/next", api_schedule_next, READS, OF_SERVICE, .parameters = api_schedule_next_parameters,
+     .summary = "The next times of a schedule, also of one that is paused", .answer = &answer_schedule_times},
+    {HTTP_POST, "/v1/schedules/{name}/run", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_schedule_run, .is_kept = true, .body = &schedule_run_table,
+     .summary = "Send the command of a schedule now; its times stay as they are", .answer = &answer_schedule_run},
+    {HTTP_POST, "/v1/schedules/{name}/pause", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_schedule_pause, .is_kept = true, .body = &schedule_decision_table,
+     .summary = "Pause a schedule: it does not fire", .answer = &answer_schedule},
+    {HTTP_POST, "/v1/schedules/{name}/resume", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_schedule_resume, .is_kept = true, .body = &schedule_decision_table,
+     .summary = "Resume a schedule; times that passed while it was paused are not made up for", .answer = &answer_schedule},
     {HTTP_PUT, "/v1/process-definitions", api_apart, SCOPE_ADMIN, OF_SERVICE, .is_inline = true, .inner = api_process_define, .body_any = true, .body_required = true,
      .summary = "Store a definition as the next version of its type; storing the newest one again changes nothing",
      .answer = &answer_process_defined},

@@ -8,6 +8,7 @@
 #include "http/metric.h"
 #include "pg/breaker.h"
 #include "pg/metric.h"
+#include "schedule/metric.h"
 #include "telegram/metric.h"
 #include "wallet/metric.h"
 
@@ -116,6 +117,14 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       .source    = &bus_metrics.retention_jump_s,
                       .summary   = "the clock is more than a day past the last retention, which waits for a day: check the "
                          "server's time source", },
+    [ALERT_SCHEDULES] =
+        {
+                      .name      = "schedules-failing",
+                      .unit      = "",
+                      .is_shared = true,
+                      .source    = &schedule_metrics.failing,
+                      .summary   = "schedules cannot fire: see pawl schedule list --status failing",
+                      },
     [ALERT_LEDGER] =
         {
                       .name      = "ledger-clock",

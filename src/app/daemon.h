@@ -55,18 +55,20 @@ typedef struct Daemon {
     Bot            *bot;                /* NULL: none, by settings or by role */
     Notify          notify;             /* the service manager */
     /* Each belongs to one periodic task. */
-    Requeue  requeue;
-    int64_t  bus_activity;
-    Backlog  backlog;
-    Prune    prune;
-    Maintain maintain;
-    Idle     bus_idle, expire_idle, seal_idle;
-    int64_t  expire_low;     /* no open hold that was seen expires before, in microseconds; 0: not known */
-    Mono     expire_full_at; /* when to start at the first hold again */
-    bool     holds_shared;
-    char     holder[UUID_TEXT_SIZE];            /* of the leases on tasks: this process */
-    Mutex    mutex;                             /* guards webhook */
-    char     webhook[SETTINGS_WEBHOOK_MAX + 1]; /* "" : none */
+    Requeue         requeue;
+    int64_t         bus_activity;
+    Backlog         backlog;
+    Prune           prune;
+    Maintain        maintain;
+    Idle            bus_idle, expire_idle, seal_idle;
+    int64_t         expire_low;     /* no open hold that was seen expires before, in microseconds; 0: not known */
+    Mono            expire_full_at; /* when to start at the first hold again */
+    bool            holds_shared;
+    _Atomic int64_t schedules_at;           /* a Mono: when a schedule is due, as far as this pod knows; 0: ask */
+    _Atomic int     schedules_lag_ms;       /* how much later this pod asks, because another one fires them */
+    char            holder[UUID_TEXT_SIZE]; /* of the leases on tasks: this process */
+    Mutex           mutex;                  /* guards webhook */
+    char            webhook[SETTINGS_WEBHOOK_MAX + 1]; /* "" : none */
 } Daemon;
 
 /* Runs until a signal ends it. */

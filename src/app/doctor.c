@@ -80,6 +80,7 @@ static const struct {
     {"handlers",          check_handlers,          true,  false},
     {"dead letters",      check_dead_letters,      true,  false},
     {"retention",         check_retention,         true,  false},
+    {"schedules",         check_schedules,         true,  false},
     {"rate limits",       check_rate_limits,       true,  false},
     {"ledger clock",      check_ledger_clock,      true,  false},
 };

@@ -68,6 +68,6 @@ Check check_handler_login;
 
 /* ---- doctor_work.c: commands, dead letters, the ledger ---- */
 Check check_stuck, check_ledger_clock, check_queues, check_troubleshooting, check_handlers, check_dead_letters,
-    check_retention, check_rate_limits;
+    check_retention, check_schedules, check_rate_limits;
 
 #endif

@@ -8,8 +8,9 @@
 #include "app/doctor_internal.h"
 #include "sql.h"
 
-#define BATCH_IDLE_S   86400
-#define LEDGER_AHEAD_S 5 /* as in sql/wallet/post_batch.sql */
+#define BATCH_IDLE_S    86400
+#define SCHEDULE_LATE_S 60
+#define LEDGER_AHEAD_S  5 /* as in sql/wallet/post_batch.sql */
 
 #define STUCK_COLUMNS(X, T) X(T, I64, expired, failed, unrescued, idle_s, read, lost, keyless)
 DB_ROW(Stuck, STUCK_COLUMNS);
@@ -43,6 +44,26 @@ ErrorCode check_stuck(Doctor *doctor, Error *reterr)
         return doctor_found(doctor, CHECK_WARN, "see pawl dlq list --status failed, then retry or delete them",
                             "%" PRId64 " dead letters have failed for good", stuck.failed);
     return doctor_ok(doctor, "no row is stuck");
+}
+
+#define SCHEDULES_COLUMNS(X, T) \
+    X(T, I64, failing, due_s)   \
+    X(T, TEXT, name, error)
+DB_ROW(SchedulesFound, SCHEDULES_COLUMNS);
+DB_SHAPE(schedules_found, SchedulesFound, SCHEDULES_COLUMNS);
+
+ErrorCode check_schedules(Doctor *doctor, Error *reterr)
+{
+    SchedulesFound found;
+
+    TRY(doctor_ask(doctor, sql_app_doctor_schedules, &schedules_found_shape, &found, reterr));
+    if (found.failing)
+        return doctor_found(doctor, CHECK_WARN, "see pawl schedule list --status failing",
+                            "%" PRId64 " cannot fire; %s, for longest: %s", found.failing, found.name, found.error);
+    if (found.due_s > SCHEDULE_LATE_S)
+        return doctor_found(doctor, CHECK_WARN, "a pawl serve with role monitor fires them: is one running?",
+                            "one has been due for %" PRId64 " s and has not fired", found.due_s);
+    return doctor_ok(doctor, "none is late or failing");
 }
 
 /* Postings follow the clock again immediately; the times that were written remain. */

@@ -23,32 +23,38 @@
 #include "pg/tx.h"
 #include "process/process.h"
 #include "rating/game.h"
+#include "schedule/metric.h"
+#include "schedule/schedule.h"
 #include "sql.h"
 #include "wallet/metric.h"
 
-#define STEP_MS         10000
-#define PROCESSES_MS    3000
-#define PROCESSES_TASK  "processes"
-#define RELEASE_MS      1000
-#define REVIVE_MS       5000
-#define BACKLOG_MS      10000
-#define LETTERS_IDLE_MS 20000
-#define LETTERS_MS      1000 /* between two readings of the number of letters, which cost no statement */
-#define LETTERS_ROWS    100  /* in one batch */
-#define REQUEUE_MS      1000
-#define PRUNE_ROWS      1000 /* in one batch */
-#define PRUNE_STEP_MS   300
-#define PRUNE_IDLE_MS   20000 /* after all that can be old enough was read */
-#define SCHEMA_MS       30000
-#define MAINTAIN_MS     60000
-#define EXPIRE_MS       500
-#define SEAL_MS         1000
-#define SEAL_IDLE_MS    20000
-#define IDLE_MS         5000
-#define SEAL_ROWS       1000
-#define EXPIRE_ROWS     100 /* their wallets stay locked until the end of the batch */
-#define EXPIRE_FULL_MS  60000
-#define LEDGER_STEP_MS  500
+#define STEP_MS           10000
+#define PROCESSES_MS      3000
+#define PROCESSES_TASK    "processes"
+#define RELEASE_MS        1000
+#define REVIVE_MS         5000
+#define BACKLOG_MS        10000
+#define LETTERS_IDLE_MS   20000
+#define LETTERS_MS        1000 /* between two readings of the number of letters, which cost no statement */
+#define LETTERS_ROWS      100  /* in one batch */
+#define REQUEUE_MS        1000
+#define PRUNE_ROWS        1000 /* in one batch */
+#define PRUNE_STEP_MS     300
+#define PRUNE_IDLE_MS     20000 /* after all that can be old enough was read */
+#define SCHEMA_MS         30000
+#define MAINTAIN_MS       60000
+#define EXPIRE_MS         500
+#define SEAL_MS           1000
+#define SEAL_IDLE_MS      20000
+#define IDLE_MS           5000
+#define SCHEDULES_MS      1000
+#define SCHEDULES_IDLE_MS 600000 /* the claim of tasks says when a schedule is due, too */
+#define SCHEDULES_LAG_MS  2000
+#define SCHEDULES_TASK    "schedules"
+#define SEAL_ROWS         1000
+#define EXPIRE_ROWS       100 /* their wallets stay locked until the end of the batch */
+#define EXPIRE_FULL_MS    60000
+#define LEDGER_STEP_MS    500
 
 /* ---- idle periods ---- */
 
@@ -340,6 +346,65 @@ static ErrorCode task_seal(void *context, TaskRun *run, Error *reterr)
     return ledger_batches(daemon, run->deadline, wallet_seal, SEAL_ROWS, &daemon->seal_idle, SEAL_IDLE_MS, reterr);
 }
 
+/* ---- schedules ---- */
+
+/* As of now, a schedule is due in due_ms. */
+static void schedules_due(Daemon *daemon, int64_t due_ms)
+{
+    Mono at = mono_plus_ms(clock_mono(), due_ms + atomic_load(&daemon->schedules_lag_ms));
+
+    if (at.ns < atomic_load(&daemon->schedules_at))
+        atomic_store(&daemon->schedules_at, at.ns);
+}
+
+/* Every monitor knows when the next schedule is due, and sleeps until then without a statement. One that finds nothing to fire at that
+ * time asks later than the others from then on, so one pod fires and the others see that it does; one that fires asks at once. */
+static ErrorCode schedules_step(Daemon *daemon, Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    int64_t                   at      = atomic_load(&daemon->schedules_at);
+    int64_t                   unknown = INT64_MAX; /* until the answer; what is stored meanwhile stays */
+    const char               *wake;
+    int                       fired, due_ms;
+
+    atomic_store(&daemon->schedules_at, unknown);
+    if (schedules_fire(daemon->app->pool, deadline, arena, SCHEDULES_IDLE_MS, &fired, &due_ms, &wake, reterr) != OK) {
+        atomic_store(&daemon->schedules_at, at);
+        return reterr->code;
+    }
+    waker_notify_names(daemon->api.waker, wake);
+    if (fired > 0 || at)
+        atomic_store(&daemon->schedules_lag_ms, fired > 0 ? 0 : SCHEDULES_LAG_MS);
+    at = mono_plus_ms(clock_mono(), due_ms + atomic_load(&daemon->schedules_lag_ms)).ns;
+    (void)atomic_compare_exchange_strong(&daemon->schedules_at, &unknown, at);
+    return OK;
+}
+
+static ErrorCode task_schedules(void *context, TaskRun *run, Error *reterr)
+{
+    Daemon *daemon = context;
+    int64_t left_ms;
+
+    if (pool_is_outdated(daemon->app->pool))
+        return OK;
+    if (!mono_before(clock_mono(), (Mono){atomic_load(&daemon->schedules_at)}))
+        TRY(schedules_step(daemon, run->deadline, reterr));
+    left_ms = mono_ms_between(clock_mono(), (Mono){atomic_load(&daemon->schedules_at)}) + 1;
+    if (left_ms < run->next_ms)
+        run->next_ms = left_ms > 0 ? (int)left_ms : 0;
+    return OK;
+}
+
+static void schedule_changed(void *context, const char *channel, const char *payload)
+{
+    Daemon *daemon = context;
+
+    (void)channel;
+    (void)payload;
+    atomic_store(&daemon->schedules_at, 0);
+    tasks_hasten(daemon->tasks, SCHEDULES_TASK);
+}
+
 /* ---- counts ---- */
 
 static ErrorCode task_tally(void *context, TaskRun *run, Error *reterr)
@@ -402,6 +467,7 @@ static const PeriodicTask table[] = {
     {"schema", SCHEMA_MS, STEP_MS, .step = task_schema},
     {"private-postgresql", 2000, REVIVE_MS, .target = TASK_EXTERNAL, .step = task_revive},
     {"backlog", BACKLOG_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_backlog},
+    {SCHEDULES_TASK, SCHEDULES_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_schedules},
     {"dead-letters", LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_dead_letters},
     {ALERT_WEBHOOK_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_alert_webhooks},
     {"requeue", REQUEUE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_requeue},
@@ -411,9 +477,10 @@ static const PeriodicTask table[] = {
     {"seal", SEAL_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_seal},
 };
 
-#define CLAIM_COLUMNS(X, T) \
-    X(T, BOOL, is_held)     \
-    X(T, I64, letters_open, letters_failed, ledger_ahead_s, retention_jump_s, handlers, handlers_failed, rate_limited)
+#define CLAIM_COLUMNS(X, T)                                                                                        \
+    X(T, BOOL, is_held)                                                                                            \
+    X(T, I64, letters_open, letters_failed, ledger_ahead_s, retention_jump_s, schedules_failing, schedules_due_ms, \
+      handlers, handlers_failed, rate_limited)
 DB_ROW(Claim, CLAIM_COLUMNS);
 DB_SHAPE(claim, Claim, CLAIM_COLUMNS);
 
@@ -460,6 +527,8 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
         metric_set(&bus_metrics.dead_letters_failed, claim->letters_failed);
         metric_set(&wallet_metrics.clock_ahead_s, claim->ledger_ahead_s);
         metric_set(&bus_metrics.retention_jump_s, claim->retention_jump_s);
+        metric_set(&schedule_metrics.failing, claim->schedules_failing);
+        schedules_due(daemon, claim->schedules_due_ms);
         metric_set(&bus_metrics.handlers_failing_percent,
                    alert_handlers_percent(claim->handlers, claim->handlers_failed));
         metric_set(&client_metrics.rate_limited_last_hour, claim->rate_limited);
@@ -472,9 +541,12 @@ Tasks *monitor_start(Daemon *daemon)
     Tasks *tasks;
 
     uuid_new(daemon->holder);
-    tasks = tasks_new(table, COUNT(table), (unsigned)daemon->app->settings.role, leases_claim, daemon);
-    if (daemon->listen)
+    tasks         = tasks_new(table, COUNT(table), (unsigned)daemon->app->settings.role, leases_claim, daemon);
+    daemon->tasks = tasks;
+    if (daemon->listen) {
         listen_add(daemon->listen, DEFINITION_CHANNEL, definition_stored, tasks);
+        listen_add(daemon->listen, SCHEDULE_CHANNEL, schedule_changed, daemon);
+    }
     return tasks;
 }
 

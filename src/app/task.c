@@ -21,7 +21,7 @@ typedef struct {
     bool                running;
     bool                hastened; /* while it ran */
     bool                failing;  /* of its own thread while it runs */
-} Schedule;
+} TaskPlan;
 
 typedef struct {
     Tasks    *tasks;
@@ -36,16 +36,16 @@ struct Tasks {
     int          count;
     Mutex        mutex; /* guards all below */
     Cond         wake;
-    Schedule    *schedules; /* the last one claims the leases, if there are single tasks */
+    TaskPlan    *plans; /* the last one claims the leases, if there are single tasks */
     bool         stop;
     TaskThread   threads[TASKS_THREADS];
 };
 
 /* ---- leases ---- */
 
-static bool schedule_is_single(const Schedule *schedule)
+static bool plan_is_single(const TaskPlan *plan)
 {
-    return schedule->task->scope == TASK_SINGLE;
+    return plan->task->scope == TASK_SINGLE;
 }
 
 /* From the moment before the call on: never later than the database's own end of the lease. */
@@ -54,8 +54,8 @@ static void leases_take(Tasks *tasks, const bool *held, Mono asked)
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
     for (int i = 0, name = 0; i < tasks->count; i++)
-        if (schedule_is_single(&tasks->schedules[i]))
-            tasks->schedules[i].held_until = held[name++] ? mono_plus_ms(asked, TASKS_LEASE_MS) : (Mono){0};
+        if (plan_is_single(&tasks->plans[i]))
+            tasks->plans[i].held_until = held[name++] ? mono_plus_ms(asked, TASKS_LEASE_MS) : (Mono){0};
     cond_broadcast(&tasks->wake);
 }
 
@@ -68,8 +68,8 @@ static ErrorCode leases_claim(void *context, TaskRun *run, Error *reterr)
     int         count           = 0;
 
     for (int i = 0; i < tasks->count; i++)
-        if (schedule_is_single(&tasks->schedules[i]))
-            names[count++] = tasks->schedules[i].task->name;
+        if (plan_is_single(&tasks->plans[i]))
+            names[count++] = tasks->plans[i].task->name;
     TRY(tasks->claim(tasks->context, run->deadline, names, count, held, reterr));
     leases_take(tasks, held, asked);
     return OK;
@@ -80,44 +80,43 @@ bool tasks_holds(Tasks *tasks, const char *name)
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
     for (int i = 0; i < tasks->count; i++)
-        if (schedule_is_single(&tasks->schedules[i]) && strcmp(tasks->schedules[i].task->name, name) == 0)
-            return mono_before(clock_mono(), tasks->schedules[i].held_until);
+        if (plan_is_single(&tasks->plans[i]) && strcmp(tasks->plans[i].task->name, name) == 0)
+            return mono_before(clock_mono(), tasks->plans[i].held_until);
     return false;
 }
 
 /* ---- steps ---- */
 
-/* When the schedule may run; far away while it must not. */
-static Mono schedule_time(const Schedule *schedule, Mono now)
+/* When the plan may run; far away while it must not. */
+static Mono plan_time(const TaskPlan *plan, Mono now)
 {
-    bool is_ours = !schedule_is_single(schedule) || mono_before(now, schedule->held_until);
+    bool is_ours = !plan_is_single(plan) || mono_before(now, plan->held_until);
 
-    return schedule->running || !is_ours ? mono_plus_ms(now, TASKS_CLAIM_MS) : schedule->due;
+    return plan->running || !is_ours ? mono_plus_ms(now, TASKS_CLAIM_MS) : plan->due;
 }
 
-static Schedule *schedule_next(Tasks *tasks, TaskTarget target, Mono now)
+static TaskPlan *plan_next(Tasks *tasks, TaskTarget target, Mono now)
 {
-    Schedule *next = NULL;
+    TaskPlan *next = NULL;
 
     for (int i = 0; i < tasks->count; i++) {
-        Schedule *schedule = &tasks->schedules[i];
+        TaskPlan *plan = &tasks->plans[i];
 
-        if (schedule->task->target == target &&
-            (!next || mono_before(schedule_time(schedule, now), schedule_time(next, now))))
-            next = schedule;
+        if (plan->task->target == target && (!next || mono_before(plan_time(plan, now), plan_time(next, now))))
+            next = plan;
     }
     return next;
 }
 
 /* NULL: stop. */
-static Schedule *schedule_wait(Tasks *tasks, TaskTarget target)
+static TaskPlan *plan_wait(Tasks *tasks, TaskTarget target)
 {
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
     while (!tasks->stop) {
         Mono      now  = clock_mono();
-        Schedule *next = schedule_next(tasks, target, now);
-        Mono      time = next ? schedule_time(next, now) : mono_plus_ms(now, TASKS_CLAIM_MS);
+        TaskPlan *next = plan_next(tasks, target, now);
+        Mono      time = next ? plan_time(next, now) : mono_plus_ms(now, TASKS_CLAIM_MS);
 
         if (next && !mono_before(now, time)) {
             next->running = true;
@@ -128,19 +127,19 @@ static Schedule *schedule_wait(Tasks *tasks, TaskTarget target)
     return NULL;
 }
 
-static void schedule_end(Tasks *tasks, Schedule *schedule, int next_ms)
+static void plan_end(Tasks *tasks, TaskPlan *plan, int next_ms)
 {
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
-    schedule->due      = mono_plus_ms(clock_mono(), schedule->hastened ? 0 : next_ms);
-    schedule->running  = false;
-    schedule->hastened = false;
+    plan->due      = mono_plus_ms(clock_mono(), plan->hastened ? 0 : next_ms);
+    plan->running  = false;
+    plan->hastened = false;
     cond_broadcast(&tasks->wake);
 }
 
-static void schedule_run(Tasks *tasks, Schedule *schedule)
+static void plan_run(Tasks *tasks, TaskPlan *plan)
 {
-    const PeriodicTask *task    = schedule->task;
+    const PeriodicTask *task    = plan->task;
     void               *context = task == &tasks->claim_task ? tasks : tasks->context;
     TaskRun             run     = {deadline_in_ms(task->deadline_ms), task->period_ms};
     Error               error   = {0};
@@ -148,31 +147,31 @@ static void schedule_run(Tasks *tasks, Schedule *schedule)
 
     log_set_request(task->name);
     code = task->step(context, &run, &error);
-    if (code != OK && !schedule->failing)
+    if (code != OK && !plan->failing)
         log_error(LOG_WARN, "task", "a periodic task failed and will be tried again", &error);
-    if (code == OK && schedule->failing)
+    if (code == OK && plan->failing)
         log_write(LOG_INFO, "task", "a periodic task works again");
-    schedule->failing = code != OK;
+    plan->failing = code != OK;
     log_set_request(NULL);
-    schedule_end(tasks, schedule, code == OK ? run.next_ms : task->period_ms);
+    plan_end(tasks, plan, code == OK ? run.next_ms : task->period_ms);
 }
 
 static void *thread_run(void *context)
 {
     TaskThread *thread = context;
     TaskTarget  target = thread->number == EXTERNAL_THREAD ? TASK_EXTERNAL : TASK_DATABASE;
-    Schedule   *schedule;
+    TaskPlan   *plan;
 
-    while ((schedule = schedule_wait(thread->tasks, target)))
-        schedule_run(thread->tasks, schedule);
+    while ((plan = plan_wait(thread->tasks, target)))
+        plan_run(thread->tasks, plan);
     return NULL;
 }
 
 /* ---- life ---- */
 
-static void schedules_add(Tasks *tasks, const PeriodicTask *task, int delay_ms)
+static void plans_add(Tasks *tasks, const PeriodicTask *task, int delay_ms)
 {
-    tasks->schedules[tasks->count++] = (Schedule){.task = task, .due = mono_plus_ms(clock_mono(), delay_ms)};
+    tasks->plans[tasks->count++] = (TaskPlan){.task = task, .due = mono_plus_ms(clock_mono(), delay_ms)};
 }
 
 Tasks *tasks_new(const PeriodicTask *table, int count, unsigned roles, TaskClaim *claim, void *context)
@@ -181,7 +180,7 @@ Tasks *tasks_new(const PeriodicTask *table, int count, unsigned roles, TaskClaim
     bool   any_single = false;
 
     assert(count <= TASKS_MAX);
-    tasks->schedules  = memory_new((size_t)count + 1, sizeof *tasks->schedules);
+    tasks->plans      = memory_new((size_t)count + 1, sizeof *tasks->plans);
     tasks->claim      = claim;
     tasks->context    = context;
     tasks->claim_task = (PeriodicTask){.name        = "leases",
@@ -190,11 +189,11 @@ Tasks *tasks_new(const PeriodicTask *table, int count, unsigned roles, TaskClaim
                                        .step        = leases_claim};
     for (int i = 0; i < count; i++)
         if (!table[i].role || table[i].role & roles) {
-            schedules_add(tasks, &table[i], table[i].scope == TASK_SINGLE ? 0 : table[i].period_ms);
+            plans_add(tasks, &table[i], table[i].scope == TASK_SINGLE ? 0 : table[i].period_ms);
             any_single |= table[i].scope == TASK_SINGLE;
         }
     if (any_single)
-        schedules_add(tasks, &tasks->claim_task, 0);
+        plans_add(tasks, &tasks->claim_task, 0);
     mutex_init(&tasks->mutex);
     cond_init(&tasks->wake);
     for (int i = 0; i < TASKS_THREADS; i++) {
@@ -210,12 +209,12 @@ void tasks_hasten(Tasks *tasks, const char *name)
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
     for (int i = 0; i < tasks->count; i++) {
-        Schedule *schedule = &tasks->schedules[i];
+        TaskPlan *plan = &tasks->plans[i];
 
-        if (strcmp(schedule->task->name, name) != 0)
+        if (strcmp(plan->task->name, name) != 0)
             continue;
-        schedule->hastened = schedule->running;
-        schedule->due      = clock_mono();
+        plan->hastened = plan->running;
+        plan->due      = clock_mono();
     }
     cond_broadcast(&tasks->wake);
 }
@@ -235,6 +234,6 @@ void tasks_free(Tasks *tasks)
         thread_join(tasks->threads[i].id);
     mutex_done(&tasks->mutex);
     cond_done(&tasks->wake);
-    free(tasks->schedules);
+    free(tasks->plans);
     free(tasks);
 }

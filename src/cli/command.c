@@ -198,6 +198,44 @@ static const CommandFlag domain_list_flags[] = {
     {"--limit", "N",     "at most this many; default: 100"                                     },
     {NULL,      NULL,    NULL                                                                  },
 };
+static const CommandFlag schedule_create_flags[] = {
+    {"--cron",     "EXPR",
+     "minute, hour, day, month and weekday: '30 2 * * mon-fri', or @hourly, @daily, @weekly, @monthly"},
+    {"--timezone", "ZONE", "of --cron, such as Europe/Berlin; default: UTC"                           },
+    {"--every",    "TIME", "instead of --cron: 10m, 24h, counted from 1970-01-01 00:00 UTC"           },
+    {"--process",  NULL,   "it starts processes; default: it sends commands"                          },
+    {"--missed",   "RULE",
+     "of the times that passed while nothing fired them: skip, once (the last one) or all (the last 100); default: "
+     "once"                                                                                           },
+    {"--overlap",  "RULE", "when the last command has not ended: allow, skip or queue; default: allow"},
+    {"--jitter",   "TIME", "fire each time up to this much later; default: 0s"                        },
+    {"--replace",  NULL,   "replace a schedule of this name"                                          },
+    {"--operator", "NAME", "name of the operator; default: the operating system's user"               },
+    {"--reason",   "TEXT", "why"                                                                      },
+    {NULL,         NULL,   NULL                                                                       },
+};
+static const CommandFlag schedule_list_flags[] = {
+    {"--domain", "D",  "only this domain"               },
+    {"--type",   "T",  "only this type"                 },
+    {"--status", "S",  "active, paused or failing"      },
+    {"--limit",  "N",  "at most this many; default: 100"},
+    {NULL,       NULL, NULL                             },
+};
+static const CommandFlag schedule_next_flags[] = {
+    {"--count", "N",  "how many; default: 10"},
+    {NULL,      NULL, NULL                   },
+};
+static const CommandFlag schedule_decide_flags[] = {
+    {"--operator", "NAME", "name of the operator; default: the operating system's user"},
+    {"--reason",   "TEXT", "why"                                                       },
+    {NULL,         NULL,   NULL                                                        },
+};
+static const CommandFlag schedule_run_flags[] = {
+    {"--id",       "UUID", "of the command or process: a repeat with the same id sends nothing; default: generated"},
+    {"--operator", "NAME", "name of the operator; default: the operating system's user"                            },
+    {"--reason",   "TEXT", "why"                                                                                   },
+    {NULL,         NULL,   NULL                                                                                    },
+};
 static const CommandFlag cancel_flags[] = {
     {"--domain",   "D",    "its domain, if several domains have this id"               },
     {"--operator", "NAME", "name of the operator; default: the operating system's user"},
@@ -376,6 +414,14 @@ const CliCommand cli_commands[] = {
     {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain"},
     {"policy",  "set",    "DOMAIN [DELAYS]", 1, 2, command_policy_set, policy_set_flags, "set the delays before retries: 10s,1m,5m; the last one applies to all further attempts"},
     {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default delays"},
+    {"schedule", "create", "NAME DOMAIN TYPE [JSON|-]", 3, 4, command_schedule_create, schedule_create_flags, "send a command or start a process at given times"},
+    {"schedule", "list",  "",          0, 0, command_schedule_list,  schedule_list_flags, "list schedules, newest first"},
+    {"schedule", "show",  "NAME",      1, 1, command_schedule_show,  NULL,       "show one schedule"},
+    {"schedule", "next",  "NAME",      1, 1, command_schedule_next,  schedule_next_flags, "show the next times of a schedule"},
+    {"schedule", "run",   "NAME",      1, 1, command_schedule_run,   schedule_run_flags, "send the command of a schedule now and print its id"},
+    {"schedule", "pause", "NAME",      1, 1, command_schedule_pause, schedule_decide_flags, "pause a schedule: it does not fire"},
+    {"schedule", "resume", "NAME",     1, 1, command_schedule_resume, schedule_decide_flags, "resume a schedule; what it would have sent meanwhile is not sent"},
+    {"schedule", "delete", "NAME",     1, 1, command_schedule_delete, schedule_decide_flags, "delete a schedule; what it has sent stays"},
     {"process", "define", "FILE|-",    1, 1, command_process_define, define_flags, "check and store the definition of a process; see pawl help definitions"},
     {"process", "definitions", "[TYPE]", 0, 1, command_process_definitions, definitions_flags, "list versions of definitions, newest first, or print one"},
     {"process", "start",  "TYPE [JSON|-]", 1, 2, command_process_start, process_start_flags, "start a process with this state; default: {}"},

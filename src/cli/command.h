@@ -124,6 +124,8 @@ CommandRun command_process_define, command_process_definitions, command_process_
     command_process_list;
 CommandRun command_process_signal, command_process_retry, command_process_cancel, command_process_complete,
     command_process_move;
+CommandRun command_schedule_create, command_schedule_list, command_schedule_show, command_schedule_next;
+CommandRun command_schedule_run, command_schedule_pause, command_schedule_resume, command_schedule_delete;
 CommandRun command_wallet_create, command_wallet_post, command_wallet_batch;
 CommandRun command_wallet_balance, command_wallet_entries, command_wallet_show, command_wallet_statement;
 CommandRun command_wallet_list, command_wallet_holds, command_wallet_transactions;

@@ -98,7 +98,7 @@ def check(*paths):
         shutil.rmtree(folder)
 
 
-DOCUMENTS = ["README.md", "docs/bus.md", "docs/process.md", "docs/ledger.md", "docs/http.md"]
+DOCUMENTS = ["README.md", "docs/bus.md", "docs/process.md", "docs/schedules.md", "docs/ledger.md", "docs/http.md"]
 
 
 @test
@@ -119,6 +119,11 @@ def every_command_about_the_bus_runs():
 @test
 def every_command_about_processes_runs():
     check("docs/process.md")
+
+
+@test
+def every_command_about_schedules_runs():
+    check("docs/schedules.md")
 
 
 @test

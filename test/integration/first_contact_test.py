@@ -22,6 +22,9 @@ ROUTES = [
     ("post", "/v1/domains/{domain}/extend"), ("post", "/v1/domains/{domain}/progress"), ("get", "/v1/domains/{domain}/retry-policy"),
     ("put", "/v1/domains/{domain}/retry-policy"), ("delete", "/v1/domains/{domain}/retry-policy"), ("get", "/v1/tsq"), ("post", "/v1/tsq/{id}/retry"),
     ("post", "/v1/tsq/{id}/cancel"), ("post", "/v1/tsq/{id}/complete"),
+    ("post", "/v1/schedules"), ("get", "/v1/schedules"), ("get", "/v1/schedules/{name}"), ("put", "/v1/schedules/{name}"),
+    ("delete", "/v1/schedules/{name}"), ("get", "/v1/schedules/{name}/next"), ("post", "/v1/schedules/{name}/run"),
+    ("post", "/v1/schedules/{name}/pause"), ("post", "/v1/schedules/{name}/resume"),
     ("put", "/v1/process-definitions"), ("get", "/v1/process-definitions"), ("post", "/v1/processes"), ("post", "/v1/processes/batch"),
     ("get", "/v1/processes"), ("get", "/v1/processes/{id}"),
     ("post", "/v1/processes/{id}/signals/{name}"), ("post", "/v1/processes/{id}/retry"), ("post", "/v1/processes/{id}/cancel"),
@@ -75,7 +78,7 @@ def routes_are_guarded(pawl, token):
     items = pawl.http("GET", "/v1/alerts", token=token).json["items"]
     assert {item["alert"] for item in items} == {
         "pool-nearly-full", "requests-failing", "handlers-failing", "dead-letters", "dead-letters-failed", "troubleshooting", "commands-waiting",
-        "batch-abandoned", "reply-queues", "retention-waits", "ledger-clock", "breaker-open", "rate-limited",
+        "batch-abandoned", "reply-queues", "retention-waits", "schedules-failing", "ledger-clock", "breaker-open", "rate-limited",
         "bot-conflict"}
     assert all(item["state"] == "ok" for item in items), items
 

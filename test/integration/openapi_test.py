@@ -220,6 +220,19 @@ def tour_commands(tour, pawl):
     tour.ask("DELETE", "/v1/domains/{domain}/retry-policy", query="?type=charge", domain="shop")
 
 
+def tour_schedules(tour):
+    fields = {"domain": "shop", "type": "report", "cron": "@daily", "timezone": "Europe/Berlin", "payload": {"n": 1}}
+    tour.ask("POST", "/v1/schedules", {"name": "nightly", **fields})
+    tour.ask("PUT", "/v1/schedules/{name}", {"domain": "shop", "type": "tick", "every_s": 1.5, "jitter_s": 0.5}, name="tick")
+    tour.ask("GET", "/v1/schedules", query="?limit=1")
+    tour.ask("GET", "/v1/schedules/{name}/next", name="tick")
+    tour.ask("POST", "/v1/schedules/{name}/run", {"by": "ann"}, name="tick")
+    tour.ask("POST", "/v1/schedules/{name}/pause", {"reason": "why"}, name="tick")
+    tour.ask("GET", "/v1/schedules/{name}", name="tick")
+    tour.ask("POST", "/v1/schedules/{name}/resume", {}, name="tick")
+    tour.ask("DELETE", "/v1/schedules/{name}", name="tick")
+
+
 def tour_processes(tour, db):
     db.rows("create function public.broken(input jsonb, key uuid) returns jsonb language plpgsql as "
             "$$ begin raise exception 'broken' using errcode = 'QU070'; end $$")
@@ -325,6 +338,7 @@ def every_operation_answers_what_it_describes():
         tour.ask("POST", "/telegram/webhook", {"update_id": 1}, status=401)
         tour_operations(tour, db)
         tour_commands(tour, pawl)
+        tour_schedules(tour)
         tour_processes(tour, db)
         tour_ledger(tour)
         tour_ratings(tour, db)

@@ -98,6 +98,18 @@ pawl.reply_queues_percent reader
 pawl.prune_replies       monitor
 pawl.prune_dead_letters  monitor
 pawl.retry_policy_set    admin
+pawl.cron_times          reader
+pawl.schedule_list       reader
+pawl.schedule_next       reader
+pawl.schedules_failing   reader
+pawl.schedules_due_ms    reader
+pawl.schedule_payload    app
+pawl.schedule_create     admin
+pawl.schedule_pause      admin
+pawl.schedule_resume     admin
+pawl.schedule_run        admin
+pawl.schedule_delete     admin
+pawl.schedules_fire      monitor
 pawl.retry_policy_list   reader
 pawl.on_complete_retry   monitor
 pawl.retention_ready     monitor
@@ -271,7 +283,7 @@ pgmq.*                             app
 """
 
 # What no role reads, wherever a column has such a name in schemas pawl and wallet.
-SECRET_COLUMNS = ["payload", "state", "token", "result", "operation_data", "on_complete", "hash", "secret"]
+SECRET_COLUMNS = ["payload", "salt", "state", "token", "result", "operation_data", "on_complete", "hash", "secret"]
 SECRET_EXCEPT = ["wallet.seal.hash", "wallet.verified.hash"]  # the chain's hashes are there to be compared
 
 # Prepares a call to the point where PostgreSQL checks the right to it, and runs nothing: a body may wait, loop or change things.

@@ -11,6 +11,7 @@
 #include "ops/metric.h"
 #include "pg/breaker.h"
 #include "pg/metric.h"
+#include "schedule/metric.h"
 #include "test/harness/fake_clock.h"
 #include "test/harness/test.h"
 #include "wallet/metric.h"
@@ -180,6 +181,7 @@ TEST(alert_tells_of_what_monitors_read_in_the_database)
         {ALERT_BATCH,           &bus_metrics.batch_idle_s,              86400},
         {ALERT_REPLY_QUEUES,    &bus_metrics.reply_queues_percent,      80   },
         {ALERT_RETENTION,       &bus_metrics.retention_jump_s,          0    },
+        {ALERT_SCHEDULES,       &schedule_metrics.failing,              0    },
         {ALERT_LEDGER,          &wallet_metrics.clock_ahead_s,          5    },
         {ALERT_HANDLERS,        &bus_metrics.handlers_failing_percent,  10   },
         {ALERT_RATE_LIMITED,    &client_metrics.rate_limited_last_hour, 10   },

@@ -58,8 +58,8 @@ static ErrorCode (*volatile const daemon_linked)(const SettingsGiven *given, Err
 
 TEST(modules_of_the_program_have_joined)
 {
-    static const char *const names[] = {"base", "bus",     "client", "http",     "ops",
-                                        "pg",   "process", "rating", "telegram", "wallet"};
+    static const char *const names[] = {"base",    "bus",    "client",   "http",     "ops",   "pg",
+                                        "process", "rating", "schedule", "telegram", "wallet"};
 
     for (size_t i = 0; i < COUNT(names); i++)
         assert_string_equal(module_at(i)->name, names[i]);
