@@ -62,7 +62,7 @@ RouteHandler api_live, api_ready, api_metrics, api_alerts, api_openapi, api_prob
 RouteHandler api_telegram_webhook;
 RouteCheck   api_telegram_webhook_head; /* the secret, before the body */
 RouteHandler api_reply_queue_list, api_reply_read, api_reply_ack;
-RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete;
+RouteHandler api_dead_letter_list, api_dead_letter_show, api_dead_letter_retry, api_dead_letter_delete;
 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
 RouteHandler api_domain_list, api_domain_show;

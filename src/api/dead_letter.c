@@ -41,6 +41,18 @@ ErrorCode api_dead_letter_list(void *context, Request *request, Response *respon
     return OK;
 }
 
+ErrorCode api_dead_letter_show(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api       *api = context;
+    DeadLetter letter;
+    int64_t    id;
+
+    TRY(id_read(request, &id, reterr));
+    TRY(dead_letter_find(api->pool, request_deadline(request), request_arena(request), id, &letter, reterr));
+    response_row(response, dead_letter_write, &letter);
+    return OK;
+}
+
 ErrorCode api_dead_letter_retry(void *context, Request *request, Response *response, Error *reterr)
 {
     Api       *api = context;

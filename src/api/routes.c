@@ -80,6 +80,8 @@ static const Route rows[] = {
     {HTTP_GET, "/v1/dead-letters", api_dead_letter_list, READS, OF_SERVICE, .parameters = api_dead_letter_parameters,
      .summary = "Dead letters, newest first",
      .answer = &answer_letters},
+    {HTTP_GET, "/v1/dead-letters/{id}", api_dead_letter_show, READS, OF_SERVICE, .summary = "One dead letter", .captures = letter_captures,
+     .answer = &answer_letter},
     {HTTP_POST, "/v1/dead-letters/{id}/retry", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_dead_letter_retry, .is_kept = true, .body = &api_empty_body,
      .summary = "Retry a dead letter now, with its tries reset",
      .captures = letter_captures, .answer = &answer_letter},

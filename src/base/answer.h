@@ -1,13 +1,16 @@
 /*
  * answer.h - the shape of a response's JSON: what FieldTable (base/reader.h) is for request bodies. OpenAPI is made
- * from it, and writer_row() (base/writer.h) writes a struct by it. Each module has the tables of its responses in its
- * answers.c; a test compares the responses with them.
+ * from it, writer_row() (base/writer.h) writes a struct by it, and answer_row_read() reads one. Each module has the
+ * tables of its responses in its answers.c; a test compares the responses with them.
  */
 #ifndef BASE_ANSWER_H
 #define BASE_ANSWER_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "base/arena.h"
+#include "base/value.h"
 
 typedef enum {
     ANSWER_I64,
@@ -37,5 +40,11 @@ struct AnswerTable {
     const AnswerField *fields;
     size_t             count;
 };
+
+/* The members of the row that the table places, from what writer_row() writes; the others are untouched. A null, a
+ * missing member and one of another type are zero. Texts live in the arena. */
+void answer_row_read(const AnswerTable *table, Value object, Arena *arena, void *row);
+/* An array of such objects into rows of this size, which begin as zeros. Returns how many. */
+int answer_rows_read(const AnswerTable *table, Value array, size_t row_size, Arena *arena, void **ret_rows);
 
 #endif

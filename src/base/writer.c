@@ -194,6 +194,79 @@ void writer_row(Writer *writer, const AnswerTable *table, const void *row)
     writer_end(writer);
 }
 
+/* Is there a value? An absent field is zero. */
+static bool field_is_set(const Field *field, const char *request)
+{
+    const char *at = request + field->offset;
+
+    if (field->is_set)
+        return *(const bool *)(request + field->is_set);
+    switch (field->type) {
+    case FIELD_I64:
+        return field->required || *(const int64_t *)at != 0;
+    case FIELD_REAL:
+        return *(const double *)at != 0;
+    case FIELD_BOOL:
+        return *(const bool *)at;
+    case FIELD_TEXTS:
+    case FIELD_ROWS:
+        return ((const ReaderArray *)at)->items != NULL;
+    case FIELD_TEXT:
+    case FIELD_UUID:
+    case FIELD_JSON:
+    case FIELD_OBJECT:
+        break;
+    }
+    return *(const char *const *)at != NULL;
+}
+
+static void field_array_write(Writer *writer, const Field *field, const ReaderArray *array)
+{
+    writer_array(writer, field->name);
+    for (int i = 0; i < array->count; i++)
+        if (field->type == FIELD_TEXTS)
+            writer_text(writer, NULL, ((const char *const *)array->items)[i]);
+        else
+            writer_request(writer, field->rows, (const char *)array->items + (size_t)i * field->rows->size);
+    writer_end(writer);
+}
+
+static void field_value_write(Writer *writer, const Field *field, const char *at)
+{
+    switch (field->type) {
+    case FIELD_I64:
+        writer_i64(writer, field->name, *(const int64_t *)at);
+        break;
+    case FIELD_REAL:
+        writer_real(writer, field->name, *(const double *)at);
+        break;
+    case FIELD_BOOL:
+        writer_bool(writer, field->name, *(const bool *)at);
+        break;
+    case FIELD_TEXT:
+    case FIELD_UUID:
+        writer_text(writer, field->name, *(const char *const *)at);
+        break;
+    case FIELD_JSON:
+    case FIELD_OBJECT:
+        writer_raw(writer, field->name, *(const char *const *)at);
+        break;
+    case FIELD_TEXTS:
+    case FIELD_ROWS:
+        field_array_write(writer, field, (const ReaderArray *)at);
+        break;
+    }
+}
+
+void writer_request(Writer *writer, const FieldTable *table, const void *request)
+{
+    writer_object(writer, NULL);
+    for (size_t i = 0; i < table->count; i++)
+        if (field_is_set(&table->fields[i], request))
+            field_value_write(writer, &table->fields[i], (const char *)request + table->fields[i].offset);
+    writer_end(writer);
+}
+
 void writer_quote(Text *text, const char *value)
 {
     const char *end = value + strlen(value);

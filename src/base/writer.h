@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/answer.h"
+#include "base/reader.h"
 #include "base/text.h"
 
 #define WRITER_DEPTH_MAX 32
@@ -45,6 +46,10 @@ void writer_raw(Writer *writer, const char *name, const char *json); /* valid JS
 void writer_row(Writer *writer, const AnswerTable *table, const void *row);
 /* Its fields alone, into an object that is open. */
 void writer_fields(Writer *writer, const AnswerTable *table, const void *row);
+
+/* The body of a request: an object with the fields of the table that are set, as reader_object() reads it. A number is
+ * set if it is required or not 0. */
+void writer_request(Writer *writer, const FieldTable *table, const void *request);
 
 /* One row of a list as an object: how a module writes its rows. */
 typedef void RowWrite(Writer *writer, const void *row);

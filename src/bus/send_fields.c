@@ -26,7 +26,7 @@ static const Field unique_fields[] = {
      .help = "what a duplicate does, if the other command has not begun. keep: nothing. replace: give it this payload. move: "
              "let it become due after this delay_s, or now. keep when absent"},
 };
-static const FieldTable unique_table = {"unique", unique_fields, COUNT(unique_fields), sizeof(UniqueRequest)};
+const FieldTable        unique_table = {"unique", unique_fields, COUNT(unique_fields), sizeof(UniqueRequest)};
 
 static const Field send_fields[] = {
     DOMAIN_AND_TYPE,

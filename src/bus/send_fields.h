@@ -34,6 +34,7 @@ extern const FieldTable batch_table;
 typedef struct {
     const char *key, *scope, *on_duplicate;
 } UniqueRequest;
+extern const FieldTable unique_table;
 
 /* actor: as in SendItem. Without the request's key. ERR_INVALID names the field. */
 must_check ErrorCode send_request_item(const SendRequest *request, const char *actor, Arena *arena, SendItem *ret_item,

@@ -405,7 +405,8 @@ ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_c
     }
     TRY(command_parse(&parser, &command, reterr));
     if (command) {
-        call->verb = command->verb;
+        call->command = command;
+        call->verb    = command->verb;
         TRY(arguments_parse(&parser, command, reterr));
     }
     if (command && parser.help)
@@ -416,7 +417,16 @@ ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_c
 
 ErrorCode call_open(Call *call, AppReach reach, Error *reterr)
 {
-    TRY(app_open(&call->given, reach, &call->app, reterr));
+    const CliCommand *command = call->command;
+
+    TRY(app_open(&call->given, APP_SETTINGS, &call->app, reterr));
+    call->is_remote = call->app->settings.url && command->place == PLACE_ANY;
+    if (call->is_remote)
+        return OK;
+    if (call->app->settings.url && command->place == PLACE_DATABASE)
+        return fail(reterr, ERR_USAGE, "pawl %s%s%s does not speak HTTP: unset PAWL_URL to use the database",
+                    command->group, command->verb ? " " : "", command->verb ? command->verb : "");
+    TRY(app_reach(call->app, reach, reterr));
     call->pool = call->app->pool;
     return OK;
 }

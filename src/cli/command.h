@@ -3,6 +3,9 @@
  *
  * cli parses, prints and exits; it decides nothing. Data goes to standard output, messages to standard error. Every
  * command takes --json, --config FILE and every setting as a flag (PAWL_POOL_MAX is --pool-max).
+ *
+ * With PAWL_URL (--url) a command asks a daemon instead of the database, if its row says that it can (cli/remote.h). It asks through the
+ * functions of source.h, so the rest of it is the same.
  */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
@@ -21,16 +24,20 @@ typedef struct {
     const char *help;
 } CommandFlag;
 
+struct CliCommand;
+
 /* One call, as parsed. */
 typedef struct Call {
-    Arena        *arena;
-    SettingsGiven given;
-    App          *app;  /* NULL before call_open(); main() closes it */
-    Pool         *pool; /* the app's */
-    bool          json;
-    const char   *verb;  /* of its command */
-    int           count; /* positional arguments */
-    const char   *arguments[COMMAND_ARGUMENTS_MAX];
+    Arena                   *arena;
+    SettingsGiven            given;
+    App                     *app;  /* NULL before call_open(); main() closes it */
+    Pool                    *pool; /* the app's; NULL: it is remote */
+    bool                     json;
+    bool                     is_remote; /* since call_open(): it asks the daemon at PAWL_URL */
+    const char              *verb;      /* of its command */
+    const struct CliCommand *command;
+    int                      count; /* positional arguments */
+    const char              *arguments[COMMAND_ARGUMENTS_MAX];
     struct {
         const char *name, *value;
     } flags[COMMAND_FLAGS_MAX];
@@ -40,7 +47,14 @@ typedef struct Call {
 
 typedef ErrorCode CommandRun(Call *call, Error *reterr);
 
-typedef struct {
+/* What PAWL_URL means to a command. A command that decides or shows must not use another database than the one that is meant. */
+typedef enum {
+    PLACE_DATABASE, /* it is refused: it does not speak HTTP */
+    PLACE_ANY,      /* it asks the daemon */
+    PLACE_HERE,     /* nothing: it is about this machine, or needs no database */
+} CommandPlace;
+
+typedef struct CliCommand {
     const char        *group; /* "dlq" */
     const char        *verb;  /* "list"; NULL: the group alone is the command */
     const char        *usage; /* "ID", "[JSON|-]" */
@@ -48,6 +62,7 @@ typedef struct {
     CommandRun        *run;
     const CommandFlag *flags; /* ended by a NULL name; NULL: none of its own */
     const char        *help;
+    CommandPlace       place;
 } CliCommand;
 
 extern const CliCommand cli_commands[];
@@ -102,7 +117,7 @@ must_check ErrorCode send_lines_check(Call *call, int count, Error *reterr);
 /* A payload given as an argument; "-" is standard input as a whole. NULL when it was not given. */
 must_check ErrorCode call_payload(Call *call, int index, const char **ret_text, Error *reterr);
 
-/* Open the database, or as much of the app as a command needs: after its arguments were checked. */
+/* Open the database, or as much of the app as a command needs, or only the settings if the command is remote: after its arguments were checked. */
 must_check ErrorCode call_open(Call *call, AppReach reach, Error *reterr);
 
 /* Turn argv into a command and a call. ERR_USAGE says what is wrong and suggests the nearest word. Flags and arguments may be mixed; flags

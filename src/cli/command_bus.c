@@ -13,6 +13,7 @@
 #include "cli/decision.h"
 #include "cli/pages.h"
 #include "cli/print.h"
+#include "cli/source.h"
 #include "cli/timeline.h"
 
 #define LIST_MAX 1000
@@ -37,8 +38,7 @@ ErrorCode command_command_show(Call *call, Error *reterr)
 
     TRY(call_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(command_show(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, call_flag(call, "--domain"), &json,
-                     reterr));
+    TRY(source_command_show(call, call->arena, id, call_flag(call, "--domain"), &json, reterr));
     if (call->json)
         printf("%s\n", json);
     else
@@ -64,8 +64,7 @@ static ErrorCode commands_read(Call *call, Arena *arena, const void *filter, int
 
     page.limit  = limit;
     page.before = before;
-    return command_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, ret_rows, ret_count, ret_next,
-                        reterr);
+    return source_command_list(call, arena, &page, ret_rows, ret_count, ret_next, reterr);
 }
 
 static ErrorCode commands_print(Call *call, const CommandFilter *filter, const char *none, Error *reterr)
@@ -76,6 +75,7 @@ static ErrorCode commands_print(Call *call, const CommandFilter *filter, const c
     TRY(call_open(call, APP_SCHEMA, reterr));
     domain_note(call, "", filter->domain);
     if (call_flag(call, "--count")) {
+        TRY(source_must_be_database(call, "--count", reterr));
         TRY(command_count(call->pool, deadline_in_ms(APP_COMMAND_MS), filter, &total, reterr));
         printf(call->json ? "{\"count\":%" PRId64 "}\n" : "%" PRId64 "\n", total);
         return OK;
@@ -94,15 +94,12 @@ ErrorCode command_command_list(Call *call, Error *reterr)
 ErrorCode command_command_cancel(Call *call, Error *reterr)
 {
     const char *id, *domain = call_flag(call, "--domain");
-    Decision   *decision;
+    Decision    decision;
 
     TRY(call_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(command_cancel(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
-                       (CommandNames){&id, &domain, 1}, call_flag(call, "--reason"), call_operator(call), &decision,
-                       reterr));
-    wake_domains(call, decision->wake);
-    return decision_print(call, "command", id, decision, reterr);
+    TRY(source_command_cancel(call, id, domain, &decision, reterr));
+    return decision_print(call, "command", id, &decision, reterr);
 }
 
 /* ---- tsq ---- */
@@ -119,13 +116,11 @@ ErrorCode command_tsq_list(Call *call, Error *reterr)
 static ErrorCode decide_one(Call *call, const TsqDecision *decision, Error *reterr)
 {
     const char *id, *domain = call_flag(call, "--domain");
-    Decision   *made;
+    Decision    made;
 
     TRY(call_id(call, &id, reterr));
-    TRY(tsq_decide(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
-                   (CommandNames){&id, &domain, 1}, decision, &made, reterr));
-    wake_domains(call, made->wake);
-    return decision_print(call, "command", id, made, reterr);
+    TRY(source_tsq_decide(call, id, domain, decision, &made, reterr));
+    return decision_print(call, "command", id, &made, reterr);
 }
 
 static const char *const decided_words[] = {
@@ -189,6 +184,8 @@ static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
     TRY(call_one_or_all(call, "command", &is_all, reterr));
     TRY(call_json(call, "--result", &decision.result, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
+    if (is_all)
+        TRY(source_must_be_database(call, "--all", reterr));
     return is_all ? decide_all(call, &decision, reterr) : decide_one(call, &decision, reterr);
 }
 
@@ -209,30 +206,29 @@ ErrorCode command_tsq_complete(Call *call, Error *reterr)
 
 /* ---- batch ---- */
 
-static ErrorCode batch_print(Call *call, const char *id, Error *reterr)
+static void batch_print(Call *call, const Batch *batch)
 {
-    Batch batch;
-
-    TRY(batch_progress(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &batch, reterr));
     if (call->json) {
-        object_print(batch_write, call->arena, &batch);
-        return OK;
+        object_print(batch_write, call->arena, batch);
+        return;
     }
     printf("batch        %s  %s\nstatus       %s\ntotal        %" PRId64 "\npending      %" PRId64
            "\nin progress  %" PRId64 "\ncompleted    %" PRId64 "\nfailed       %" PRId64 "\ncanceled     %" PRId64
            "\nin tsq       %" PRId64 "\n",
-           batch.batch_id, batch.name ? batch.name : "", batch.status, batch.total, batch.pending, batch.in_progress,
-           batch.completed, batch.failed, batch.canceled, batch.in_tsq);
-    return OK;
+           batch->batch_id, batch->name ? batch->name : "", batch->status, batch->total, batch->pending,
+           batch->in_progress, batch->completed, batch->failed, batch->canceled, batch->in_tsq);
 }
 
 ErrorCode command_batch_show(Call *call, Error *reterr)
 {
     const char *id;
+    Batch       batch;
 
     TRY(call_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    return batch_print(call, id, reterr);
+    TRY(source_batch_progress(call, id, &batch, reterr));
+    batch_print(call, &batch);
+    return OK;
 }
 
 static const ListColumn batch_columns[] = {
@@ -251,7 +247,7 @@ static ErrorCode batches_read(Call *call, Arena *arena, const void *filter, int 
 
     page.limit  = limit;
     page.before = before;
-    return batch_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, ret_rows, ret_count, ret_next, reterr);
+    return source_batch_list(call, arena, &page, ret_rows, ret_count, ret_next, reterr);
 }
 
 ErrorCode command_batch_list(Call *call, Error *reterr)
@@ -283,19 +279,19 @@ ErrorCode command_batch_create(Call *call, Error *reterr)
     if (batch.on_complete)
         TRY(on_complete_read("--on-complete", batch.on_complete, call->arena, &last, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(batch_send(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, &batch, /* items= */ NULL,
-                   0, &id, reterr));
+    TRY(source_batch_create(call, &batch, &id, reterr));
     printf(call->json ? "{\"batch_id\":\"%s\"}\n" : "%s\n", id);
     return OK;
 }
 
 ErrorCode command_batch_seal(Call *call, Error *reterr)
 {
-    const char *id, *wake;
+    const char *id;
+    Batch       batch;
 
     TRY(call_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(batch_seal(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, &wake, reterr));
-    wake_domains(call, wake);
-    return batch_print(call, id, reterr);
+    TRY(source_batch_seal(call, id, &batch, reterr));
+    batch_print(call, &batch);
+    return OK;
 }

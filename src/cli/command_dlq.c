@@ -7,6 +7,7 @@
 #include "bus/dead_letter.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/source.h"
 
 #define PAGE_LETTERS 20
 
@@ -38,7 +39,7 @@ static ErrorCode pages_print(Call *call, DeadLetterFilter *filter, int left, Err
         DeadLetter               *letters;
 
         filter->limit = left < PAGE_LETTERS ? left : PAGE_LETTERS;
-        TRY(dead_letter_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, filter, &letters, &count, reterr));
+        TRY(source_dead_letter_list(call, arena, filter, &letters, &count, reterr));
         list_rows(&list, letters, count);
         if (count > 0)
             filter->before = letters[count - 1].id;
@@ -83,7 +84,7 @@ ErrorCode command_dlq_show(Call *call, Error *reterr)
 
     TRY(letter_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(dead_letter_find(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &letter, reterr));
+    TRY(source_dead_letter_find(call, id, &letter, reterr));
     letter_print(call, &letter);
     return OK;
 }
@@ -95,8 +96,7 @@ ErrorCode command_dlq_retry(Call *call, Error *reterr)
 
     TRY(letter_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(dead_letter_retry(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, &letter,
-                          reterr));
+    TRY(source_dead_letter_retry(call, id, &letter, reterr));
     letter_print(call, &letter);
     if (!letter.retried_by && !call->json) /* retried_by is null in JSON */
         fprintf(stderr,
@@ -112,7 +112,7 @@ ErrorCode command_dlq_delete(Call *call, Error *reterr)
 
     TRY(letter_id(call, &id, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(dead_letter_delete(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, id, reterr));
+    TRY(source_dead_letter_delete(call, id, reterr));
     if (call->json)
         printf("{\"id\":%" PRId64 ",\"deleted\":true}\n", id);
     else

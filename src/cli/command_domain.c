@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/source.h"
 
 /* A domain as a line of a table: "~158000" is an estimate. */
 typedef struct {
@@ -89,7 +90,7 @@ ErrorCode command_domain_list(Call *call, Error *reterr)
     list_begin(&list, call->json ? &json_shape : &line_shape, call->arena, call->json);
     do {
         filter.limit = left < DOMAIN_LIST_MAX ? left : DOMAIN_LIST_MAX;
-        TRY(domain_list(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &rows, &count, reterr));
+        TRY(source_domain_list(call, &filter, &rows, &count, reterr));
         rows_add(call, &list, rows, count);
         left -= count;
         if (count > 0)
@@ -121,8 +122,7 @@ ErrorCode command_domain_show(Call *call, Error *reterr)
     Writer *writer;
 
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(domain_show(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &domain, &processes,
-                    reterr));
+    TRY(source_domain_show(call, call->arguments[0], &domain, &processes, reterr));
     if (call->json) {
         writer = print_writer(call->arena);
         domain_show_write(writer, &domain, &processes);

@@ -33,7 +33,7 @@ static ErrorCode listen_url(Call *call, const char **ret_url, Error *reterr)
 ErrorCode command_health(Call *call, Error *reterr)
 {
     const char *status;
-    Value       body;
+    RemoteReply reply;
 
     TRY(call_open(call, APP_SETTINGS, reterr));
     if (call->count > 0)
@@ -43,8 +43,8 @@ ErrorCode command_health(Call *call, Error *reterr)
     if (client_check_url(call->app->settings.url, NULL) != OK)
         return fail(reterr, ERR_USAGE, "URL must be like http://127.0.0.1:8080, got \"%.80s\"",
                     call->app->settings.url);
-    TRY(remote_send(call, &(RemoteRequest){CLIENT_GET, "/health/ready"}, call->arena, &body, reterr));
-    status = value_text(value_field(body, "status"), call->arena);
+    TRY(remote_send(call, &(RemoteRequest){CLIENT_GET, "/health/ready"}, call->arena, &reply, reterr));
+    status = value_text(value_field(reply.body, "status"), call->arena);
     if (!status)
         return fail(reterr, ERR_USAGE, "URL must be that of pawl serve: its answer has no status");
     printf(call->json ? "{\"status\":\"%s\"}\n" : "%s\n", status);

@@ -8,6 +8,7 @@
 #include "bus/policy.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/source.h"
 
 typedef struct {
     const char *type, *delays, *is_default, *order_key;
@@ -45,8 +46,7 @@ static ErrorCode policies_print(Call *call, Error *reterr)
     PolicyLine  *shown;
     int          count;
 
-    TRY(retry_policy_list(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &list, &count,
-                          reterr));
+    TRY(source_policy_list(call, call->arguments[0], &list, &count, reterr));
     if (call->json) {
         list_print(&rows, call->arena, true, list, count);
         return OK;
@@ -88,8 +88,7 @@ static ErrorCode policy_change(Call *call, const int64_t *delays_ms, int count, 
 {
     TRY(call_open(call, APP_SCHEMA, reterr));
     domain_note(call, "", call->arguments[0]);
-    TRY(retry_policy_set(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arguments[0],
-                         call_flag(call, "--type"), delays_ms, count, order_key, reterr));
+    TRY(source_policy_set(call, call->arguments[0], call_flag(call, "--type"), delays_ms, count, order_key, reterr));
     return policies_print(call, reterr);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/outcome.h"
 #include "cli/print.h"
 #include "cli/process_bulk.h"
+#include "cli/source.h"
 #include "cli/timeline.h"
 #include "process/process_fields.h"
 
@@ -24,7 +25,8 @@ static void type_warn(Call *call)
     const char *domain = call_flag(call, "--domain");
     const char *note;
 
-    if (process_type_note(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena,
+    if (!call->is_remote &&
+        process_type_note(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena,
                           domain ? domain : PROCESS_DOMAIN_DEFAULT, call->arguments[0], &note, NULL) == OK &&
         note)
         fprintf(stderr, "note: %s%s\n", note, domain ? "" : " (is --domain missing?)");
@@ -32,16 +34,12 @@ static void type_warn(Call *call)
 
 static ErrorCode start_one(Call *call, SendItem *item, Error *reterr)
 {
-    SendItem *items[] = {item};
-    int64_t   wait_ms;
+    int64_t wait_ms;
 
     TRY(wait_take(call, &wait_ms, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(key_take(call, "--id", &item->command_id, reterr));
-    TRY(send_many(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
-    TRY(error_pass(item->code, &item->error, reterr));
-    if (item->is_new)
-        wake_domains(call, item->domain);
+    TRY(source_process_start(call, item, reterr));
     if (!call->json)
         printf("%s\n", item->id);
     else if (!wait_ms)
@@ -54,6 +52,7 @@ static ErrorCode start_each_line(Call *call, const SendItem *model, Error *reter
 {
     TRY(send_lines_check(call, /* count= */ 1, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(source_must_be_database(call, "--lines", reterr));
     TRY(send_lines(call, &(SendLines){.model = model, .word = "started", .check = process_state_check}, reterr));
     type_warn(call);
     return OK;
@@ -124,9 +123,7 @@ ErrorCode command_process_signal(Call *call, Error *reterr)
     uuid_new(key);
     signal.key = signal.key ? signal.key : key;
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(process_signal(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, name, &signal,
-                       &signaled, reterr));
-    wake_domains(call, signaled.wake);
+    TRY(source_process_signal(call, name, &signal, &signaled, reterr));
     signaled_print(call, &name, &signal, &signaled);
     signal_warn(call, &signal, &signaled);
     return OK;
@@ -142,7 +139,7 @@ ErrorCode command_process_show(Call *call, Error *reterr)
 
     TRY(process_name_read(call, &name, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(process_show(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, name, &json, reterr));
+    TRY(source_process_show(call, arena, name, &json, reterr));
     if (call->json)
         printf("%s\n", json);
     else
@@ -190,8 +187,7 @@ ErrorCode command_process_list(Call *call, Error *reterr)
         int                       count;
 
         filter.limit = left < PAGE_ROWS ? left : PAGE_ROWS;
-        TRY(process_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &rows, &count, &filter.before,
-                         reterr));
+        TRY(source_process_list(call, arena, &filter, &rows, &count, &filter.before, reterr));
         list_rows(&list, rows, count);
         left -= count;
     } while (left > 0 && filter.before);

@@ -8,19 +8,18 @@
 #include "cli/decision.h"
 #include "cli/print.h"
 #include "cli/process_bulk.h"
+#include "cli/source.h"
 #include "process/process_fields.h"
 
 static ErrorCode decide_one(Call *call, const ProcessDecision *decision, Error *reterr)
 {
     ProcessName name;
-    Decision   *made;
+    Decision    made;
 
     TRY(process_name_read(call, &name, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(process_decide(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
-                       (CommandNames){&name.id, &name.domain, 1}, decision, &made, reterr));
-    wake_domains(call, made->wake);
-    return decision_print(call, "process", name.id, made, reterr);
+    TRY(source_process_decide(call, name, decision, &made, reterr));
+    return decision_print(call, "process", name.id, &made, reterr);
 }
 
 /* status: of the processes that --all means; NULL: any that has not ended. */

@@ -15,6 +15,7 @@
 #include "cli/outcome.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/source.h"
 
 #define LINES_MAX   1000
 #define LINES_BYTES ((size_t)4 << 20) /* the line that reaches it is the last one of its batch */
@@ -71,7 +72,7 @@ ErrorCode key_take(Call *call, const char *flag, const char **id, Error *reterr)
 {
     const char *key = call_flag(call, "--key"), *key_id;
 
-    if (!key)
+    if (!key || call->is_remote) /* the daemon makes the id */
         return OK;
     TRY(send_key_id(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, key, &key_id, reterr));
     if (call_flag(call, flag) && strcmp(*id, key_id) != 0)
@@ -85,7 +86,7 @@ void domain_note(Call *call, const char *prefix, const char *domain)
     const char *nearest;
     bool        is_new;
 
-    if (!domain ||
+    if (!domain || call->is_remote ||
         send_domain_nearest(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena,
                             arena_print(call->arena, "%s%s", prefix, domain), &is_new, &nearest, NULL) != OK ||
         !is_new)
@@ -108,17 +109,14 @@ static void sent_print(const SendItem *item)
 
 static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
 {
-    SendItem *items[] = {item};
-    int64_t   wait_ms;
+    int64_t wait_ms;
 
     TRY(wait_take(call, &wait_ms, reterr));
     TRY(send_check(item, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     domain_note(call, "", item->domain);
     TRY(key_take(call, "--id", &item->command_id, reterr));
-    TRY(send_many(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
-    TRY(error_pass(item->code, &item->error, reterr));
-    wake(call, items, 1);
+    TRY(source_send(call, item, reterr));
     if (!call->json)
         printf("%s\n", item->first_id);
     else if (!wait_ms)
@@ -250,6 +248,7 @@ static ErrorCode send_each_line(Call *call, const SendItem *model, Error *reterr
 {
     TRY(send_lines_check(call, /* count= */ 2, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(source_must_be_database(call, "--lines", reterr));
     domain_note(call, "", model->domain);
     return send_lines(call, &(SendLines){.model = model, .word = "sent"}, reterr);
 }

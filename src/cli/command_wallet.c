@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/posting.h"
 #include "cli/print.h"
+#include "cli/source.h"
 #include "wallet/post.h"
 #include "wallet/wallet.h"
 
@@ -90,13 +91,12 @@ static ErrorCode item_print(Call *call, const WalletItem *item, Error *reterr)
 
 static ErrorCode post(Call *call, WalletItem *item, Error *reterr)
 {
-    WalletItem *items[] = {item};
-    ErrorCode   code;
+    ErrorCode code;
 
     TRY(item_complete(call, item, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(key_take(call, "--txn-id", &item->txn_id, reterr));
-    code = wallet_post(call->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, items, 1, reterr);
+    code = source_wallet_post(call, item, reterr);
     return code == OK ? item_print(call, item, reterr) : key_print(call, item, code, reterr);
 }
 
@@ -176,7 +176,7 @@ ErrorCode command_wallet_create(Call *call, Error *reterr)
     TRY(call_uuid(call, "--txn-id", &wallet.txn_id, reterr)); /* without a key, the wallet is its own */
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(key_take(call, "--txn-id", &wallet.txn_id, reterr));
-    TRY(wallet_open(call->pool, deadline_in_ms(APP_COMMAND_MS), WALLET_LOCK_WAIT, call->arena, &wallet, reterr));
+    TRY(source_wallet_open(call, &wallet, reterr));
     wallet_print(call, &wallet);
     return OK;
 }

@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "cli/pages.h"
 #include "cli/print.h"
-#include "wallet/list.h"
+#include "cli/source.h"
 
 #define PAGE_ROWS 20000 /* as the SQL functions say */
 
@@ -46,8 +46,7 @@ static ErrorCode wallets_read(Call *call, Arena *arena, const void *filter, int 
 
     page.limit  = limit;
     page.before = before;
-    return ledger_wallets(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, ret_rows, ret_count, ret_next,
-                          reterr);
+    return source_ledger_wallets(call, arena, &page, ret_rows, ret_count, ret_next, reterr);
 }
 
 static ErrorCode holds_read(Call *call, Arena *arena, const void *filter, int limit, int64_t before, void *ret_rows,
@@ -57,8 +56,7 @@ static ErrorCode holds_read(Call *call, Arena *arena, const void *filter, int li
 
     page.limit  = limit;
     page.before = before;
-    return ledger_holds(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, ret_rows, ret_count, ret_next,
-                        reterr);
+    return source_ledger_holds(call, arena, &page, ret_rows, ret_count, ret_next, reterr);
 }
 
 static ErrorCode transactions_read(Call *call, Arena *arena, const void *filter, int limit, int64_t before,
@@ -68,8 +66,7 @@ static ErrorCode transactions_read(Call *call, Arena *arena, const void *filter,
 
     page.limit  = limit;
     page.before = before;
-    return ledger_transactions(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, ret_rows, ret_count, ret_next,
-                               reterr);
+    return source_ledger_transactions(call, arena, &page, ret_rows, ret_count, ret_next, reterr);
 }
 
 static ErrorCode lines_print(Call *call, PageRead *read, const ListShape *shape, Error *reterr)

@@ -8,6 +8,7 @@
 #include "base/writer.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/source.h"
 #include "cli/timeline.h"
 #include "wallet/entry.h"
 
@@ -79,8 +80,7 @@ static ErrorCode balance_past(Call *call, int64_t at, Error *reterr)
 {
     WalletPast past;
 
-    TRY(wallet_get_at(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], asset_of(call),
-                      moment_text(call->arena, at), &past, reterr));
+    TRY(source_wallet_at(call, call->arguments[0], asset_of(call), moment_text(call->arena, at), &past, reterr));
     if (call->json)
         object_print(wallet_past_write, call->arena, &past);
     else
@@ -90,18 +90,11 @@ static ErrorCode balance_past(Call *call, int64_t at, Error *reterr)
 
 static ErrorCode balance_now(Call *call, Error *reterr)
 {
-    Deadline    deadline = deadline_in_ms(APP_COMMAND_MS);
-    bool        is_list  = call_flag(call, "--all");
-    const char *owner = call->arguments[0], *asset = asset_of(call);
-    Wallet     *list;
-    int         count;
+    bool    is_list = call_flag(call, "--all");
+    Wallet *list;
+    int     count;
 
-    if (is_list)
-        TRY(wallet_list(call->pool, deadline, call->arena, owner, &list, &count, reterr));
-    else
-        TRY(wallet_get(call->pool, deadline, call->arena, &owner, &asset, 1, &list, &count, reterr));
-    if (count == 0 && !is_list)
-        return wallet_missing(owner, asset, reterr);
+    TRY(source_wallet_list(call, call->arguments[0], is_list ? NULL : asset_of(call), &list, &count, reterr));
     if (call->json && is_list)
         list_print(&(ListShape){.row_size = sizeof *list, .write = wallet_write}, call->arena, true, list, count);
     else if (call->json)
@@ -170,7 +163,7 @@ ErrorCode command_wallet_entries(Call *call, Error *reterr)
 
     TRY(filter_read(call, &filter, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(entry_list(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &list, &count, reterr));
+    TRY(source_entry_list(call, &filter, &list, &count, reterr));
     if (call->json)
         list_print(&(ListShape){.row_size = sizeof *list, .write = entry_write}, call->arena, true, list, count);
     else
@@ -189,8 +182,7 @@ ErrorCode command_wallet_show(Call *call, Error *reterr)
         return fail(reterr, ERR_USAGE, "ID must be a txn_id, a UUID, got \"%.60s\"; pawl wallet balance shows a wallet",
                     call->arguments[0]);
     TRY(call_open(call, APP_SCHEMA, reterr));
-    TRY(transaction_show(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, /* owners= */ NULL, &json,
-                         reterr));
+    TRY(source_transaction_show(call, id, &json, reterr));
     if (!call->json)
         return receipt_print(json, call->arena, reterr);
     printf("%s\n", json);

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "bus/outcome_wait.h"
 #include "cli/print.h"
+#include "cli/source.h"
 
 #define WAIT_MS_DEFAULT 30000
 #define WAIT_MS_MAX     ((int64_t)365 * 24 * 3600 * 1000)
@@ -54,15 +54,10 @@ static void outcome_print(const CommandOutcome *outcome)
 ErrorCode wait_print(Call *call, const char *noun, const char *prefix, const SendItem *item, int64_t wait_ms,
                      Error *reterr)
 {
-    scoped(outcome_waits_free) OutcomeWaits *waits = outcome_waits_new(call->pool);
-    OutcomeWait                              wait  = {.command_id = item->first_id,
-                                                      .domain     = item->domain,
-                                                      .prefix     = *prefix ? prefix : NULL,
-                                                      .until      = deadline_in_ms(wait_ms)};
-    CommandOutcome                           outcome;
+    CommandOutcome outcome;
 
     fflush(stdout);
-    TRY(outcome_wait_run(waits, call->arena, noun, &wait, &outcome, reterr));
+    TRY(source_wait(call, noun, prefix, item, wait_ms, &outcome, reterr));
     if (call->json)
         outcome_print_json(call, noun, item, &outcome);
     if (!outcome.ended)

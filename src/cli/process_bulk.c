@@ -11,6 +11,7 @@
 #include "cli/decision.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/source.h"
 
 #define REFUSALS_SHOWN 10
 #define CHUNK          500
@@ -240,6 +241,7 @@ ErrorCode process_bulk_run(Call *call, const char *status, ProcessBulk *bulk, Er
                     "nothing was done: add --yes to decide about all that match, or --dry-run to count them");
     TRY(bulk_filter(call, status, &filter, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(source_must_be_database(call, "--all", reterr));
     domain_note(call, PROCESS_DOMAIN_PREFIX, filter.domain);
     progress_begin(&progress);
     bulk->locked     = arena_array(call->arena, LockedList, 1);

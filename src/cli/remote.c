@@ -3,9 +3,12 @@
  */
 #include "cli/remote.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/problem.h"
+#include "base/writer.h"
 
 static bool is_unreserved(char c)
 {
@@ -67,20 +70,20 @@ static ErrorCode problem_read(const ClientResponse *response, Value body, Arena 
     return problem.code;
 }
 
-static ErrorCode response_read(const ClientResponse *response, Arena *arena, Value *ret_body, Error *reterr)
+static ErrorCode response_read(const ClientResponse *response, Arena *arena, RemoteReply *ret_reply, Error *reterr)
 {
-    bool  is_json = scan_check(response->body, response->body_size, "response", NULL) == OK;
-    Value body    = is_json ? value_trim(response->body, response->body_size) : (Value){0};
+    bool        is_json  = scan_check(response->body, response->body_size, "response", NULL) == OK;
+    Value       body     = is_json ? value_trim(response->body, response->body_size) : (Value){0};
+    const char *replayed = client_header(response, "Idempotency-Replayed");
 
-    if (response->status < 200 || response->status > 299)
-        return problem_read(response, body, arena, reterr);
-    *ret_body = body;
-    return OK;
+    *ret_reply = (RemoteReply){body, *response, replayed && strcmp(replayed, "true") == 0};
+    return response->status >= 200 && response->status <= 299 ? OK : problem_read(response, body, arena, reterr);
 }
 
-static ErrorCode send_once(Client *client, const RemoteRequest *request, const char *url, const char *token,
-                           Deadline deadline, Arena *arena, ClientResponse *ret_response, Error *reterr)
+static ErrorCode request_send(Client *client, const Call *call, const RemoteRequest *request, const char *url,
+                              Arena *arena, ClientResponse *ret_response, Error *reterr)
 {
+    const char        *token     = call->app->settings.token;
     const ClientHeader headers[] = {
         {"Authorization", arena_print(arena, "Bearer %s", token ? token : ""), .secret = true},
         {NULL, NULL}
@@ -88,33 +91,77 @@ static ErrorCode send_once(Client *client, const RemoteRequest *request, const c
     ErrorCode code;
 
     code = client_send(client,
-                       &(ClientRequest){.method    = request->method,
-                                        .url       = url,
-                                        .headers   = token ? headers : NULL,
-                                        .body      = request->body,
-                                        .body_size = request->body ? strlen(request->body) : 0,
-                                        .deadline  = deadline},
+                       &(ClientRequest){.method          = request->method,
+                                        .url             = url,
+                                        .headers         = token ? headers : NULL,
+                                        .body            = request->body,
+                                        .body_size       = request->body ? strlen(request->body) : 0,
+                                        .idempotency_key = request->key,
+                                        .deadline        = deadline_in_ms(APP_COMMAND_MS + request->wait_ms)},
                        arena, ret_response, reterr);
     if (code == ERR_UNAVAILABLE)
         error_prefix(reterr, "cannot reach the daemon");
     return code;
 }
 
-ErrorCode remote_send(Call *call, const RemoteRequest *request, Arena *arena, Value *ret_body, Error *reterr)
+ErrorCode remote_send(Call *call, const RemoteRequest *request, Arena *arena, RemoteReply *ret_reply, Error *reterr)
 {
     scoped(client_free) Client *client   = NULL;
-    const Settings             *settings = &call->app->settings;
-    Deadline                    deadline = deadline_in_ms(APP_COMMAND_MS + request->wait_ms);
     ClientResponse              response = {0};
     const char                 *url;
 
-    if (!settings->url)
-        return fail(reterr, ERR_USAGE,
-                    "PAWL_URL is not set: it must be the URL of a daemon, such as http://127.0.0.1:8080");
-    url = url_make(request, settings->url, arena);
+    assert(call->app->settings.url);
+    url = url_make(request, call->app->settings.url, arena);
     if (!url)
         return fail(reterr, ERR_LIMIT, "the request is longer than %d bytes", CLIENT_URL_BYTES_MAX);
     TRY(client_new(&(ClientOptions){.body_bytes_max = REMOTE_BODY_BYTES_MAX}, &client, reterr));
-    TRY(send_once(client, request, url, settings->token, deadline, arena, &response, reterr));
-    return response_read(&response, arena, ret_body, reterr);
+    TRY(request_send(client, call, request, url, arena, &response, reterr));
+    return response_read(&response, arena, ret_reply, reterr);
+}
+
+ErrorCode remote_json(Call *call, const RemoteRequest *request, Arena *arena, const char **ret_json, Error *reterr)
+{
+    RemoteReply reply;
+
+    TRY(remote_send(call, request, arena, &reply, reterr));
+    *ret_json = value_raw(reply.body, arena);
+    return OK;
+}
+
+ErrorCode remote_row(Call *call, const RemoteRequest *request, const AnswerTable *table, Arena *arena, void *row,
+                     Error *reterr)
+{
+    RemoteReply reply;
+
+    TRY(remote_send(call, request, arena, &reply, reterr));
+    answer_row_read(table, reply.body, arena, row);
+    return OK;
+}
+
+ErrorCode remote_rows(Call *call, const RemoteRequest *request, const AnswerTable *table, size_t row_size, Arena *arena,
+                      void **ret_rows, int *ret_count, int64_t *ret_next, Error *reterr)
+{
+    RemoteReply reply;
+
+    TRY(remote_send(call, request, arena, &reply, reterr));
+    *ret_count = answer_rows_read(table, value_field(reply.body, "items"), row_size, arena, ret_rows);
+    if (ret_next)
+        *ret_next = value_i64(value_field(reply.body, "next_cursor"));
+    return OK;
+}
+
+const char *remote_body(Arena *arena, const FieldTable *table, const void *request)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_request(&writer, table, request);
+    return text_string(&text);
+}
+
+const char *remote_number(Arena *arena, int64_t value)
+{
+    return value ? arena_print(arena, "%" PRId64, value) : NULL;
 }

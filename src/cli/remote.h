@@ -14,8 +14,11 @@
 #ifndef CLI_REMOTE_H
 #define CLI_REMOTE_H
 
+#include "base/answer.h"
+#include "base/reader.h"
 #include "base/scan.h"
 #include "base/value.h"
+#include "bus/command.h"
 #include "cli/command.h"
 #include "client/client.h"
 
@@ -26,18 +29,42 @@ typedef struct {
     const char *name, *value;
 } RemoteParameter;
 
+/* A value as text, for a parameter. */
+const char *remote_number(Arena *arena, int64_t value); /* NULL: 0, which is left out */
+
 typedef struct {
     ClientMethod           method;
     const char            *path;     /* "/v1/domains/{}": each {} is the next of `names`, escaped */
     const char            *names[4]; /* in the path */
     const RemoteParameter *query;    /* NULL: none */
     const char            *body;     /* JSON; NULL: none */
+    const char            *key;      /* in the header Idempotency-Key; NULL: none */
     int                    wait_ms;  /* so much longer than other requests it may take */
 } RemoteRequest;
 
-/* The JSON of a 2xx response in *ret_body. The error of a problem document; ERR_UNAVAILABLE: nothing answers at the URL; ERR_USAGE: what answers there is
- * not pawl, or PAWL_URL is not set. */
-must_check ErrorCode remote_send(Call *call, const RemoteRequest *request, Arena *arena, Value *ret_body,
+typedef struct {
+    Value          body;
+    ClientResponse response;    /* for client_header() */
+    bool           is_replayed; /* the request had been answered before */
+} RemoteReply;
+
+/* The error of a problem document, with the document in *ret_reply; ERR_UNAVAILABLE: nothing answers at the URL; ERR_USAGE: what answers there is not pawl. */
+must_check ErrorCode remote_send(Call *call, const RemoteRequest *request, Arena *arena, RemoteReply *ret_reply,
                                  Error *reterr);
+/* The response as it is, with a NUL behind it. */
+must_check ErrorCode remote_json(Call *call, const RemoteRequest *request, Arena *arena, const char **ret_json,
+                                 Error *reterr);
+/* A GET of one object, and of a page of `items`: rows as writer_row() writes them by the table. ret_next NULL: the list has no pages; 0: this is the last. */
+must_check ErrorCode remote_row(Call *call, const RemoteRequest *request, const AnswerTable *table, Arena *arena,
+                                void *row, Error *reterr);
+must_check ErrorCode remote_rows(Call *call, const RemoteRequest *request, const AnswerTable *table, size_t row_size,
+                                 Arena *arena, void **ret_rows, int *ret_count, int64_t *ret_next, Error *reterr);
+/* A send: the id under this name, and whether it is new, into the item. *ret_note: what the daemon notes about it; NULL: nothing. */
+must_check ErrorCode remote_put(Call *call, const RemoteRequest *request, const char *id, SendItem *item,
+                                const char **ret_note, Error *reterr);
+/* A decision about one command or process. */
+must_check ErrorCode remote_decide(Call *call, const RemoteRequest *request, Decision *ret_made, Error *reterr);
+/* A body as the daemon reads it by the same table. */
+const char *remote_body(Arena *arena, const FieldTable *table, const void *request);
 
 #endif

@@ -12,15 +12,18 @@
 /* clang-format off */
 /* ---- wallets ---- */
 
-#define FLOOR    I64("floor", .optional = true, .help = "how far below zero it may go; @system has none")
-#define METADATA JSON("metadata", .nullable = true)
+#define FLOOR(Row) I64("floor", AT(Row, floor), .optional = true, .help = "how far below zero it may go; @system has none")
 
 static const AnswerField wallet_fields[] = {
-    TEXT("owner"), TEXT("asset"), I64("balance"), I64("held"), I64("available"), FLOOR, I64("version"), BOOL("frozen"),
-    METADATA, TIME("created_at")};
+    TEXT("owner", AT(Wallet, owner)), TEXT("asset", AT(Wallet, asset)), I64("balance", AT(Wallet, balance)),
+    I64("held", AT(Wallet, held)), I64("available", AT(Wallet, available)), FLOOR(Wallet), I64("version", AT(Wallet, version)),
+    BOOL("frozen", AT(Wallet, frozen)), JSON("metadata", AT(Wallet, metadata), .nullable = true),
+    TIME("created_at", AT(Wallet, created_at))};
 TABLE(wallet, "Wallet");
 static const AnswerField wallet_past_fields[] = {
-    TEXT("owner"), TEXT("asset"), TIME("at"), I64("balance"), I64("held"), I64("available"), FLOOR, I64("version")};
+    TEXT("owner", AT(WalletPast, owner)), TEXT("asset", AT(WalletPast, asset)), TIME("at"),
+    I64("balance", AT(WalletPast, balance)), I64("held", AT(WalletPast, held)), I64("available", AT(WalletPast, available)),
+    FLOOR(WalletPast), I64("version", AT(WalletPast, version))};
 TABLE(wallet_past, "WalletPast");
 static const AnswerField wallets_fields[] = {ROWS("items", wallet)};
 TABLE(wallets, "Wallets");
@@ -102,8 +105,10 @@ TABLE(hold, "Hold");
 /* ---- lists ---- */
 
 static const AnswerField wallet_line_fields[] = {
-    TEXT("owner"), TEXT("asset"), I64("balance"), I64("held"), I64("available"), FLOOR, I64("version"), BOOL("frozen"), TIME("created_at")};
-static TABLE(wallet_line, "WalletLine");
+    TEXT("owner", AT(WalletLine, owner)), TEXT("asset", AT(WalletLine, asset)), I64("balance", AT(WalletLine, balance)),
+    I64("held", AT(WalletLine, held)), I64("available", AT(WalletLine, available)), FLOOR(WalletLine),
+    I64("version", AT(WalletLine, version)), BOOL("frozen", AT(WalletLine, frozen)), TIME("created_at", AT(WalletLine, created_at))};
+TABLE(wallet_line, "WalletLine");
 static const AnswerField wallet_lines_fields[] = {ROWS("items", wallet_line), NEXT_CURSOR};
 TABLE(wallet_lines, "WalletLines");
 static const AnswerField hold_line_fields[] = {

@@ -10,7 +10,7 @@ extern const AnswerTable answer_wallet, answer_wallet_past, answer_wallets, answ
 extern const AnswerTable answer_moved, answer_transfer, answer_frozen, answer_floor, answer_hold_placed,
     answer_captured, answer_voided, answer_refunded, answer_multi, answer_verdicts;
 extern const AnswerTable answer_transaction, answer_hold, answer_verify;
-extern const AnswerTable answer_wallet_lines, answer_hold_line, answer_hold_lines, answer_transaction_line,
+extern const AnswerTable answer_wallet_line, answer_wallet_lines, answer_hold_line, answer_hold_lines, answer_transaction_line,
     answer_transaction_lines;
 
 #endif

@@ -41,7 +41,7 @@ ROUTES = {
     "POST /v1/reply-queues/{queue}/ack": [named({"items": [{"msg_id": 1, "read_count": 1}]})],
     "GET /metrics": SERVICE, "GET /v1/alerts": SERVICE, "POST /telegram/webhook": NOTHING, "GET /v1/ledger/verify": SERVICE,
     "GET /v1/keys": SERVICE, "POST /v1/keys": SERVICE, "DELETE /v1/keys/{name}": SERVICE, "PUT /v1/process-definitions": SERVICE,
-    "GET /v1/dead-letters": SERVICE, "POST /v1/dead-letters/{id}/retry": SERVICE, "DELETE /v1/dead-letters/{id}": SERVICE,
+    "GET /v1/dead-letters": SERVICE, "GET /v1/dead-letters/{id}": SERVICE, "POST /v1/dead-letters/{id}/retry": SERVICE, "DELETE /v1/dead-letters/{id}": SERVICE,
     "GET /v1/groups/{chat}/leaderboard": SERVICE, "GET /v1/groups/{chat}/matches": SERVICE,
     "GET /v1/groups/{chat}/players/{user}/history": SERVICE,
     "POST /v1/commands": [

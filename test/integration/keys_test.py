@@ -92,6 +92,8 @@ COMMANDS = "read send work operate admin"
 OPENS = {
     "GET /health/live": "open", "GET /health/ready": "open", "GET /problems/{type}": "open",
     "GET /metrics": READS, "GET /v1/alerts": READS, "GET /openapi.json": " ".join(SCOPES),
+    "GET /v1/batches": COMMANDS, "GET /v1/wallets": MONEY, "GET /v1/holds": MONEY, "GET /v1/transactions": MONEY,
+    "GET /v1/domains": COMMANDS, "GET /v1/domains/{domain}": COMMANDS, "GET /v1/dead-letters/{id}": READS,
     "GET /v1/dead-letters": READS, "POST /v1/dead-letters/{id}/retry": OPERATES, "DELETE /v1/dead-letters/{id}": OPERATES,
     "GET /v1/keys": "admin", "POST /v1/keys": "admin", "DELETE /v1/keys/{name}": "admin",
     "POST /v1/commands": "send", "POST /v1/commands/batch": "send",

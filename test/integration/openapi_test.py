@@ -172,6 +172,7 @@ def tour_operations(tour, db):
     tour.ask("GET", "/problems/{type}", type="conflict")
     one, two = dead_letters_put(db, ["one", "two"])
     tour.ask("GET", "/v1/dead-letters", query="?limit=1")
+    tour.ask("GET", "/v1/dead-letters/{id}", id=one)
     tour.ask("POST", "/v1/dead-letters/{id}/retry", id=one)
     tour.ask("DELETE", "/v1/dead-letters/{id}", id=two)
     tour.ask("POST", "/v1/keys", {"name": "eu", "scopes": ["send"], "domains": ["eu.*"]})

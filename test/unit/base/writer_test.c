@@ -186,3 +186,62 @@ TEST(writer_row_writes_each_member_by_the_table)
     /* What is missing is null, and an optional text is left out. */
     assert_row(&(Row){0}, "{\"who\":null,\"data\":null,\"amount\":0,\"tries\":0,\"good\":false,\"at\":null}");
 }
+
+typedef struct {
+    const char *name, *key, *payload;
+    int64_t     amount, priority;
+    bool        priority_given, open;
+    double      delay_s;
+    ReaderArray words, items;
+} Asked;
+
+static const Field item_fields[] = {
+    {"name", FIELD_TEXT, offsetof(Asked, name)}
+};
+static const FieldTable item_table     = {"item", item_fields, COUNT(item_fields), sizeof(Asked)};
+static const Field      asked_fields[] = {
+    {"name", FIELD_TEXT, offsetof(Asked, name)},
+    {"key", FIELD_UUID, offsetof(Asked, key)},
+    {"payload", FIELD_JSON, offsetof(Asked, payload)},
+    {"amount", FIELD_I64, offsetof(Asked, amount)},
+    {"priority", FIELD_I64, offsetof(Asked, priority), .is_set = offsetof(Asked, priority_given)},
+    {"open", FIELD_BOOL, offsetof(Asked, open)},
+    {"delay_s", FIELD_REAL, offsetof(Asked, delay_s)},
+    {"words", FIELD_TEXTS, offsetof(Asked, words)},
+    {"items", FIELD_ROWS, offsetof(Asked, items), .rows = &item_table},
+};
+static const FieldTable asked_table = {"asked", asked_fields, COUNT(asked_fields), sizeof(Asked)};
+
+TEST(a_request_is_written_as_it_is_read)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    const char               *words[] = {"a", "b"};
+    Asked                     items[] = {{.name = "first"}, {.name = "second"}};
+    Asked                     asked =
+              {
+                  "Ann",     "00000000-0000-4000-8000-000000000001", "[1.10]", -5, 0, true, true, 0.25, {words, 2},
+                  {items, 2}
+    },
+          read;
+    Text   text;
+    Writer writer;
+
+    text_init(&text, arena, TEXT_MAX_LINE);
+    writer_open(&writer, &text);
+    writer_request(&writer, &asked_table, &asked);
+    assert_int_equal(reader_object(text_string(&text), text.length, &asked_table, arena, &read, NULL), OK);
+    assert_string_equal(read.name, asked.name);
+    assert_string_equal(read.key, asked.key);
+    assert_string_equal(read.payload, asked.payload);
+    assert_int_equal(read.amount, asked.amount);
+    assert_true(read.priority_given && read.priority == 0 && read.open && read.delay_s == 0.25);
+    assert_int_equal(read.words.count, 2);
+    assert_string_equal(((const char *const *)read.words.items)[1], "b");
+    assert_int_equal(read.items.count, 2);
+    assert_string_equal(((const Asked *)read.items.items)[1].name, "second");
+    /* What is absent is left out. */
+    text_clear(&text);
+    writer_open(&writer, &text);
+    writer_request(&writer, &asked_table, &(Asked){0});
+    assert_string_equal(text_string(&text), "{}");
+}
