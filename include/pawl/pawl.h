@@ -170,9 +170,11 @@ void pawl_ended_free(PawlEnded *ended);
 /* A handler's outcome. Starts at 100, so that a PawlStatus returned by mistake is noticed. */
 typedef enum {
     PAWL_JOB_COMPLETE = 100,
-    PAWL_JOB_RETRY, /* a transient failure: retried; IN_TSQ when the attempts are exhausted */
-    PAWL_JOB_FAIL,  /* a permanent failure: IN_TSQ, an operator decides */
-    PAWL_JOB_REJECT /* a business refusal: FAILED, final */
+    PAWL_JOB_RETRY,  /* a transient failure: retried; IN_TSQ when the attempts are exhausted */
+    PAWL_JOB_FAIL,   /* a permanent failure: IN_TSQ, an operator decides */
+    PAWL_JOB_REJECT, /* a business refusal: FAILED, final */
+    PAWL_JOB_SNOOZE /* not now: due again after retry_in_ms, 1 s to 30 days, and the attempt does not count. From 10,000 times or 30 days on, and
+                        in a step, it is PAWL_JOB_RETRY */
 } PawlOutcome;
 
 /* One command to be handled. */
@@ -180,7 +182,8 @@ typedef struct {
     const char *command_id, *domain, *type;
     const char *payload; /* JSON */
     int         attempt, max_attempts;
-    long long   retry_in_ms; /* set by the handler, for PAWL_JOB_RETRY; 0: the retry policy's delay */
+    long long
+        retry_in_ms; /* set by the handler, for PAWL_JOB_RETRY; 0: the retry policy's delay. For PAWL_JOB_SNOOZE; 0: 10 s */
 } PawlJob;
 
 /* The result of a completed command, as JSON, and the reason of a failure, as text. Both are copied. A result that is not

@@ -212,6 +212,7 @@ declare
   v_domains integer[];
 begin
   perform pawl.attached_retried(p_ids);
+  delete from pawl.snooze s where s.id = any (p_ids); -- it may be snoozed as often again
   perform pawl.command_allocation_lock();
   with taken as (
     delete from pawl.tsq t where t.id = any (p_ids) returning t.id, t.domain_id, t.attempt

@@ -62,6 +62,8 @@ begin
     delete from pawl.progress g where g.id = any (p_ids)
   ), lost as (
     delete from pawl.lost_attempt l where l.id = any (p_ids)
+  ), snoozed as (
+    delete from pawl.snooze s where s.id = any (p_ids)
   ), replaced as (
     delete from pawl.replaced_payload r where r.id = any (p_ids) returning r.id, r.payload_hash
   ), key as (

@@ -89,11 +89,14 @@ begin
   if p_results is not null then
     perform pawl.json_check('result', p_results, 'QU001');
   end if;
-  if not p_outcomes <@ '{complete,retry,fail,reject}'::text[] then -- null is none of them
-    raise exception 'outcome must be complete, retry, fail or reject' using errcode = 'QU001';
+  if not p_outcomes <@ '{complete,retry,fail,reject,snooze}'::text[] then -- null is none of them
+    raise exception 'outcome must be complete, retry, fail, reject or snooze' using errcode = 'QU001';
   end if;
   if p_delays_ms is not null then
     perform pawl.delays_check(p_delays_ms, true);
+    if 'snooze' = any (p_outcomes) then
+      perform pawl.snooze_check(p_outcomes, p_delays_ms);
+    end if;
   end if;
 end
 $$;
@@ -154,7 +157,7 @@ begin
 end
 $$;
 
--- The part of settle for what did not end: retries and failures. A row per item that it settled; the caller passes those that are
+-- The part of settle for what did not end: retries, failures and snoozes. A row per item that it settled; the caller passes those that are
 -- CANCELED to pawl.after_end. Leases that another transaction has locked are skipped; a caller that waits has locked its own before.
 create or replace function pawl.settle_again (
   p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_errors text[], p_delays_ms bigint[], p_now timestamptz)
@@ -163,6 +166,7 @@ create or replace function pawl.settle_again (
 as $$
 #variable_conflict use_column
 declare
+  c_snooze_ms constant bigint := 10000; -- unless the handler says otherwise
   v_item record;
 begin
   -- One by one: failures are rare, and each has its own schedule.
@@ -172,7 +176,7 @@ begin
       with ordinality u (id, token, outcome, error, delay_ms, ord)
     cross join lateral (select l.* from pawl.lease l where l.id = u.id and l.token = u.token limit 1 for update skip locked) l
     join pawl.command c on c.id = l.id
-    where u.outcome in ('retry', 'fail')
+    where u.outcome in ('retry', 'fail', 'snooze')
     order by u.ord
   loop
     -- The same command twice in one call: the first item has settled it.
@@ -181,12 +185,15 @@ begin
     if v_item.cancel then
       perform pawl.finish_without_replies(array[v_item.id], 'CANCELED', 'CANCELED', null, v_item.error, null);
       status := 'CANCELED';
+    elsif v_item.outcome = 'snooze' and pawl.snooze_later(v_item.id, v_item.error, coalesce(v_item.delay_ms, c_snooze_ms), p_now) then
+      status := 'PENDING';
     elsif v_item.outcome = 'fail' or v_item.attempt >= v_item.max_attempts then
-      perform pawl.give_up(array[v_item.id], v_item.error);
+      perform pawl.give_up(array[v_item.id], case when v_item.outcome = 'snooze' then coalesce(v_item.error || ': ', '') || 'snoozed too often or for too long'
+                                                  else v_item.error end);
       status := 'IN_TSQ';
     else
       perform pawl.retry_later(v_item.id, v_item.error,
-        coalesce(v_item.delay_ms, pawl.retry_delay_ms(v_item.domain_id, v_item.type, v_item.attempt)), p_now);
+        coalesce(v_item.delay_ms, case when v_item.outcome = 'snooze' then c_snooze_ms end, pawl.retry_delay_ms(v_item.domain_id, v_item.type, v_item.attempt)), p_now);
       status := 'PENDING';
     end if;
     return next;
@@ -253,8 +260,8 @@ $$;
 
 -- A row per item. settled: by this call. again: it had been, by this very settle under this token; a caller that has written
 -- something in this transaction must roll back then as well.
--- Outcomes: complete, retry, fail (permanent: to the troubleshooting queue), reject (business refusal).
--- p_results: at most 16 MiB as text each. p_errors: cut after 8192 characters. p_delays_ms: for retry, instead of the schedule.
+-- Outcomes: complete, retry, fail (permanent: to the troubleshooting queue), reject (business refusal), snooze (later, without counting the attempt).
+-- p_results: at most 16 MiB as text each. p_errors: cut after 8192 characters. p_delays_ms: for retry, instead of the schedule; for snooze, 10 s unless given.
 -- p_domains and p_command_ids say what the caller believes it settles, so that the trace of a command that does not
 -- exist (id 0 when the caller never knew it) can be found by them.
 -- p_nowait: a lease that another transaction has locked (an application's pawl.cancel that is not committed yet) is not waited for, but for 10 ms

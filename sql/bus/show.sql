@@ -9,7 +9,7 @@ create or replace function pawl.command_error (p_id bigint)
 as $$
   select coalesce(a.details ->> 'error', a.details ->> 'reason')
   from pawl.event a
-  where a.id = p_id and a.event in ('RETRY_SCHEDULED', 'MOVED_TO_TSQ')
+  where a.id = p_id and a.event in ('RETRY_SCHEDULED', 'SNOOZED', 'MOVED_TO_TSQ')
   order by a.at desc, a.attempt desc
   limit 1
 $$;
@@ -167,7 +167,7 @@ begin
   return coalesce(
     (select c.created_at from pawl.command c where c.id > p_pos order by c.id limit 1),
     (select e.at + coalesce((e.details ->> 'delay_ms')::bigint, 0) * interval '1 ms'
-     from pawl.event e where e.id = p_id and e.event = 'RETRY_SCHEDULED' order by e.at desc limit 1),
+     from pawl.event e where e.id = p_id and e.event in ('RETRY_SCHEDULED', 'SNOOZED') order by e.at desc limit 1),
     pawl.now());
 end
 $$;

@@ -22,6 +22,7 @@
 --     lease_extension     insert and delete, rare
 --     progress            only of handlers that report: one row, updated at most about once a second while its handler
 --                         runs, heap-only, because what changes has no index; deleted by retention
+--     snooze              only of commands that were snoozed: one row, updated by each snooze, heap-only; deleted by retention
 --     event               insert only; retention drops whole partitions
 --     control_event       insert only, one row per decision of an operator; deleted by retention
 --     unique_key          only of commands with a unique key: inserted at the send, updated when the next command takes the key, deleted by retention
@@ -180,6 +181,13 @@ create table pawl.lost_attempt (
   attempt smallint not null -- the last one that was lost
 ) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
 
+-- How often a command was snoozed, and since when (bus/snooze.sql).
+create table pawl.snooze (
+  id bigint primary key, -- of the command
+  count integer not null,
+  since timestamptz not null
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+
 -- The newest report of a handler (bus/progress.sql). It stays when the attempt or the command ends.
 create table pawl.progress (
   id bigint primary key, -- of the command
@@ -260,7 +268,7 @@ create table pawl.event (
   details jsonb,
   constraint event_event_check check (
     event in ('RECEIVED', 'COMPLETED', 'FAILED', 'RETRY_SCHEDULED', 'MOVED_TO_TSQ', 'OPERATOR_RETRY',
-              'OPERATOR_CANCEL', 'OPERATOR_COMPLETE', 'CANCELED', 'CONTINUED', 'PAYLOAD_REPLACED', 'RESCHEDULED'))
+              'OPERATOR_CANCEL', 'OPERATOR_COMPLETE', 'CANCELED', 'CONTINUED', 'PAYLOAD_REPLACED', 'RESCHEDULED', 'SNOOZED'))
 ) partition by range (at);
 create index event_id on pawl.event (id);
 create index event_at on pawl.event (at);

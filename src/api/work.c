@@ -94,6 +94,7 @@ ErrorCode api_settle(void *context, Request *request, Response *response, Error 
     };
     TRY(domain_check(request, domain, DOMAIN_WORK, reterr));
     TRY(api_body_read(request, &settle_table, &settling->given, reterr));
+    TRY(settle_rows_check(&settling->given, reterr));
 
     const SettleRow *rows  = settling->given.items.items;
     int              count = settling->given.items.count;

@@ -74,6 +74,7 @@ static int64_t bus_activity(void)
         &bus_metrics.sent_new,          &bus_metrics.sent_known,      &bus_metrics.sent_refused,
         &bus_metrics.claimed,           &bus_metrics.settled_retried, &bus_metrics.settled_failed,
         &bus_metrics.settled_completed, &bus_metrics.settled_lost,    &bus_metrics.settled_rejected,
+        &bus_metrics.settled_snoozed,
     };
 
     return activity_sum(metrics, COUNT(metrics));

@@ -18,6 +18,7 @@ extern Handler handler_noop;
  *
  *     exit 0    complete; standard output is the result if it is JSON
  *     exit 65   business refusal        exit 70   permanent failure        any other end: to be tried again
+ *     exit 79   snooze: later, without counting the attempt; standard output may be {"delay_s": N}, else 10 s
  *
  * Standard error is the error's text: its last EXEC_ERROR_MAX bytes. More output than EXEC_OUTPUT_MAX ends the program,
  * permanently: it would say as much the next time. When stopped, the group gets SIGTERM, and what is left of it EXEC_GRACE_MS later

@@ -382,13 +382,37 @@ static Outcome status_outcome(int status)
     } rows[] = {
         {0,  OUTCOME_COMPLETE},
         {65, OUTCOME_REJECT  },
-        {70, OUTCOME_FAIL    }
+        {70, OUTCOME_FAIL    },
+        {79, OUTCOME_SNOOZE  }
     };
 
     for (size_t i = 0; WIFEXITED(status) && i < COUNT(rows); i++)
         if (rows[i].status == WEXITSTATUS(status))
             return rows[i].outcome;
     return OUTCOME_RETRY;
+}
+
+static const Field snooze_fields[] = {
+    {"delay_s", FIELD_REAL, 0, .min = SNOOZE_S_MIN, .max = SNOOZE_S_MAX, .required = true},
+};
+static const FieldTable snooze_table = {"snooze", snooze_fields, COUNT(snooze_fields), sizeof(double)};
+
+/* What the program has printed: for how long, or nothing. Any other output is a defect of the program, which a retry shows. */
+static void snooze_judge(const Run *run, Arena *arena, SettleItem *ret_settle)
+{
+    const char *said   = text_string(&run->said);
+    double      delay  = 0;
+    Error       reason = {0};
+
+    if (said[strspn(said, " \t\r\n")] == '\0')
+        return;
+    if (reader_object(said, run->said.length, &snooze_table, arena, &delay, &reason) == OK) {
+        ret_settle->delay_ms = (int64_t)(delay * 1000);
+        return;
+    }
+    ret_settle->outcome = OUTCOME_RETRY;
+    ret_settle->error =
+        arena_print(arena, "exited with status 79, and its output is not {\"delay_s\": N}: %s", reason.text);
 }
 
 static void run_judge(const Run *run, int status, Arena *arena, SettleItem *ret_settle)
@@ -401,7 +425,10 @@ static void run_judge(const Run *run, int status, Arena *arena, SettleItem *ret_
         return;
     }
     ret_settle->outcome = status_outcome(status);
-    if (ret_settle->outcome != OUTCOME_COMPLETE)
+    if (ret_settle->outcome == OUTCOME_SNOOZE) {
+        ret_settle->error = complaint;
+        snooze_judge(run, arena, ret_settle);
+    } else if (ret_settle->outcome != OUTCOME_COMPLETE)
         ret_settle->error = complaint ? complaint : status_text(arena, status);
     else if (reader_check(text_string(&run->said), run->said.length, NULL) == OK)
         ret_settle->result = text_string(&run->said);

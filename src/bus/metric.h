@@ -21,6 +21,7 @@
     X(settled_retried,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",       "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(settled_failed,           COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",        "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(settled_rejected,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",      "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
+    X(settled_snoozed,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"snoozed\"",      "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(settled_canceled,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"canceled\"",      "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(outcome_waits,            GAUGE,     "pawl_outcome_waits",                 "",                          "clients of this pod that wait for the end of a command or process") \

@@ -77,7 +77,8 @@ static DbArg delays_arg(Arena *arena, SettleItem *const *items, int count)
     bool         any   = false;
 
     for (int i = 0; i < count; i++)
-        if (items[i]->outcome == OUTCOME_RETRY && items[i]->delay_ms != SETTLE_DELAY_DEFAULT) {
+        if ((items[i]->outcome == OUTCOME_RETRY || items[i]->outcome == OUTCOME_SNOOZE) &&
+            items[i]->delay_ms != SETTLE_DELAY_DEFAULT) {
             texts[i] = arena_print(arena, "%lld", (long long)items[i]->delay_ms);
             any      = true;
         }
@@ -224,10 +225,9 @@ bool settle_is_canceled(const SettleItem *item)
 void settle_count(const SettleItem *item)
 {
     static Metric *const metrics[OUTCOME_COUNT] = {
-        [OUTCOME_COMPLETE] = &bus_metrics.settled_completed,
-        [OUTCOME_RETRY]    = &bus_metrics.settled_retried,
-        [OUTCOME_FAIL]     = &bus_metrics.settled_failed,
-        [OUTCOME_REJECT]   = &bus_metrics.settled_rejected,
+        [OUTCOME_COMPLETE] = &bus_metrics.settled_completed, [OUTCOME_RETRY] = &bus_metrics.settled_retried,
+        [OUTCOME_FAIL] = &bus_metrics.settled_failed,        [OUTCOME_REJECT] = &bus_metrics.settled_rejected,
+        [OUTCOME_SNOOZE] = &bus_metrics.settled_snoozed,
     };
 
     metric_add(settle_is_canceled(item) ? &bus_metrics.settled_canceled

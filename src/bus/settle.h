@@ -22,13 +22,16 @@
     X(OUTCOME_COMPLETE, "complete") \
     X(OUTCOME_RETRY, "retry")       \
     X(OUTCOME_FAIL, "fail")         \
-    X(OUTCOME_REJECT, "reject")
+    X(OUTCOME_REJECT, "reject")     \
+    X(OUTCOME_SNOOZE, "snooze")
 #define X(outcome, name) outcome,
 typedef enum { OUTCOMES(X) OUTCOME_COUNT } Outcome;
 #undef X
 extern const char *const outcome_names[OUTCOME_COUNT + 1]; /* NULL-terminated */
 
 #define SETTLE_DELAY_DEFAULT (-1)
+#define SNOOZE_S_MIN         1
+#define SNOOZE_S_MAX         2592000 /* 30 days */
 #define SETTLE_MAX           10000
 #define SETTLE_ERROR_MAX     8192 /* bytes of error text kept */
 #define SETTLE_RESULT_MAX    ((size_t)4 << 20)
@@ -38,7 +41,7 @@ typedef struct {
     Outcome     outcome;
     const char *result;   /* JSON or NULL */
     const char *error;    /* text or NULL; cut at SETTLE_ERROR_MAX, what is not UTF-8 becomes "?" */
-    int64_t     delay_ms; /* retry: SETTLE_DELAY_DEFAULT follows the schedule */
+    int64_t     delay_ms; /* retry: SETTLE_DELAY_DEFAULT follows the schedule; snooze: of it, 10 s */
     /* What the caller believes it settles, for the trace of a command that does not exist; NULL where id is known. */
     const char *domain, *command_id;
     /* The verdict. */

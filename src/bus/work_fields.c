@@ -36,11 +36,14 @@ static const Field settle_row_fields[] = {
      .help =
          "complete: COMPLETED. retry: PENDING again after a delay, or IN_TSQ when its attempts are exhausted. fail: "
          "IN_TSQ, "
-         "for an operator to decide; another attempt would not help. reject: FAILED, a business refusal that is final"},
+         "for an operator to decide; another attempt would not help. reject: FAILED, a business refusal that is final. "
+         "snooze: PENDING again after a delay, and the attempt does not count; from 10,000 times or 30 days on it "
+         "counts as a retry"},
     {"result", FIELD_JSON, offsetof(SettleRow, result), .help = "complete: what the handler returns; null when absent"},
-    {"error", FIELD_TEXT, offsetof(SettleRow, error), .help = "retry, fail, reject: why"},
+    {"error", FIELD_TEXT, offsetof(SettleRow, error), .help = "retry, fail, reject, snooze: why"},
     {"delay_s", FIELD_REAL, offsetof(SettleRow, delay_s), .min = 0, .max = SEND_DELAY_S_MAX,
-     .is_set = offsetof(SettleRow, delay_given), .help = "retry: instead of the retry policy's delay"},
+     .is_set = offsetof(SettleRow, delay_given),
+     .help   = "retry: instead of the retry policy's delay; snooze: from 1 to 2592000, 10 when absent"},
 };
 static const FieldTable settle_row_table = {"settlement", settle_row_fields, COUNT(settle_row_fields),
                                             sizeof(SettleRow)};
@@ -57,6 +60,18 @@ static Outcome outcome_find(const char *name)
     while (strcmp(outcome_names[outcome], name) != 0) /* the field table refuses all other words */
         outcome++;
     return outcome;
+}
+
+ErrorCode settle_rows_check(const SettleRequest *request, Error *reterr)
+{
+    const SettleRow *rows = request->items.items;
+
+    for (int i = 0; i < request->items.count; i++)
+        if (outcome_find(rows[i].outcome) == OUTCOME_SNOOZE && rows[i].delay_given &&
+            (rows[i].delay_s < SNOOZE_S_MIN || rows[i].delay_s > SNOOZE_S_MAX))
+            return fail(reterr, ERR_INVALID, "items[%d].delay_s of a snooze must be from %d to %d, got %g", i,
+                        SNOOZE_S_MIN, SNOOZE_S_MAX, rows[i].delay_s);
+    return OK;
 }
 
 SettleItem settle_row_item(const SettleRow *row, const char *domain)

@@ -35,6 +35,8 @@ typedef struct {
     ReaderArray items; /* of SettleRow */
 } SettleRequest;
 extern const FieldTable settle_table;
+/* ERR_INVALID: a delay does not fit its outcome. */
+must_check ErrorCode settle_rows_check(const SettleRequest *request, Error *reterr);
 /* Without the command's number: a call that looks it up leaves domain and command_id where there is no such command (leases.h). */
 SettleItem settle_row_item(const SettleRow *row, const char *domain);
 

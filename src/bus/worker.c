@@ -208,8 +208,12 @@ void worker_count(Worker *worker, const SettleItem *item)
     WorkerMetrics *metrics = worker->metrics;
     WorkerCounts  *counts  = &worker->counts;
 
-    if (item->settled && item->postponed) {
+    bool is_snoozed = item->outcome == OUTCOME_SNOOZE && item->status && strcmp(item->status, "PENDING") == 0;
+
+    if (item->settled && (item->postponed || is_snoozed)) {
         counts->released++;
+        if (!item->postponed)
+            settle_count(item);
         return;
     }
     const struct {
@@ -221,6 +225,7 @@ void worker_count(Worker *worker, const SettleItem *item)
             [OUTCOME_RETRY]    = {&metrics->retried,   &counts->retried  },
             [OUTCOME_FAIL]     = {&metrics->failed,    &counts->failed   },
             [OUTCOME_REJECT]   = {&metrics->rejected,  &counts->rejected },
+            [OUTCOME_SNOOZE]   = {&metrics->failed,    &counts->failed   }, /* snoozed too often, in its last attempt */
     },
       canceled = {&metrics->canceled, &counts->canceled}, lost = {&metrics->lost, &counts->lost},
       *counted = settle_is_canceled(item) ? &canceled

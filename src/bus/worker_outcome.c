@@ -57,8 +57,8 @@ static void outcome_end(Worker *worker, Execution *execution)
     const SettleItem *item = &execution->outcome;
 
     worker_count(worker, item);
-    worker->woken |=
-        item->settled && (item->postponed || item->outcome == OUTCOME_RETRY); /* its time should be known */
+    worker->woken |= item->settled && (item->postponed || item->outcome == OUTCOME_RETRY ||
+                                       item->outcome == OUTCOME_SNOOZE); /* its time should be known */
     execution_drop(worker, execution);
 }
 

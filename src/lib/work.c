@@ -109,7 +109,7 @@ static void given_fail(const Given *given, const char *error, SettleItem *ret_se
 
 void given_end(const Given *given, PawlOutcome said, SettleItem *ret_settle)
 {
-    static const Outcome outcomes[] = {OUTCOME_COMPLETE, OUTCOME_RETRY, OUTCOME_FAIL, OUTCOME_REJECT};
+    static const Outcome outcomes[] = {OUTCOME_COMPLETE, OUTCOME_RETRY, OUTCOME_FAIL, OUTCOME_REJECT, OUTCOME_SNOOZE};
     int                  number     = (int)said - PAWL_JOB_COMPLETE;
 
     if (number < 0 || number >= (int)COUNT(outcomes)) {
@@ -123,6 +123,8 @@ void given_end(const Given *given, PawlOutcome said, SettleItem *ret_settle)
         given_fail(given, given->defect, ret_settle);
     else if (said == PAWL_JOB_COMPLETE)
         ret_settle->result = given->result;
+    else if (said == PAWL_JOB_SNOOZE)
+        ret_settle->error = given->error;
     else if (given->error || said != PAWL_JOB_RETRY || !job_is_stopped(given->bus_job))
         ret_settle->error = given->error ? given->error : "the handler gave no reason";
     if (given->job.retry_in_ms > 0)

@@ -63,7 +63,8 @@ static StepEnd outcome_end(Outcome outcome)
     static const StepEnd ends[OUTCOME_COUNT] = {[OUTCOME_COMPLETE] = END_DONE,
                                                 [OUTCOME_RETRY]    = END_FAILED,
                                                 [OUTCOME_FAIL]     = END_FINAL,
-                                                [OUTCOME_REJECT]   = END_REFUSED};
+                                                [OUTCOME_REJECT]   = END_REFUSED,
+                                                [OUTCOME_SNOOZE]   = END_FAILED};
 
     return ends[outcome];
 }

@@ -107,14 +107,16 @@ static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttem
 
 static CodeFlow failure_write(CodeRun *code, Verb *verb, const CodeEnd *end)
 {
-    static const StepEnd ends[OUTCOME_COUNT] = {
-        [OUTCOME_RETRY] = END_FAILED, [OUTCOME_FAIL] = END_FINAL, [OUTCOME_REJECT] = END_REFUSED};
-    AttemptResult result = {.end      = ends[end->outcome],
-                            .error    = end->error ? end->error : "the step gave no reason",
-                            .retry_ms = end->retry_ms};
-    Error         error  = {0};
-    Flow          flow   = FLOW_STOPPED;
-    ErrorCode     ended  = verb_fail(verb, &result, &flow, &error);
+    static const StepEnd ends[OUTCOME_COUNT] = {[OUTCOME_RETRY]  = END_FAILED,
+                                                [OUTCOME_FAIL]   = END_FINAL,
+                                                [OUTCOME_REJECT] = END_REFUSED,
+                                                [OUTCOME_SNOOZE] = END_FAILED};
+    AttemptResult        result              = {.end      = ends[end->outcome],
+                                                .error    = end->error ? end->error : "the step gave no reason",
+                                                .retry_ms = end->retry_ms};
+    Error                error               = {0};
+    Flow                 flow                = FLOW_STOPPED;
+    ErrorCode            ended               = verb_fail(verb, &result, &flow, &error);
 
     return code_obey(code, verb, ended, flow, &error);
 }

@@ -284,6 +284,18 @@ static PawlOutcome job_fail(PawlJob *job)
     return PAWL_JOB_FAIL;
 }
 
+static PawlOutcome job_snooze(PawlJob *job)
+{
+    static bool has_snoozed;
+
+    if (has_snoozed)
+        return PAWL_JOB_COMPLETE;
+    has_snoozed = true;
+    pawl_job_error(job, "not open yet");
+    job->retry_in_ms = 1000;
+    return PAWL_JOB_SNOOZE;
+}
+
 static PawlOutcome job_reject(PawlJob *job)
 {
     pawl_job_result(job, "{}"); /* of no use: it was not completed */
@@ -368,6 +380,7 @@ static const struct {
     {"retry",        job_retry       },
     {"fail",         job_fail        },
     {"reject",       job_reject      },
+    {"snooze",       job_snooze      },
     {"progress",     job_progress    },
     {"silent",       job_silent      },
     {"bad-result",   job_bad_result  },

@@ -321,6 +321,15 @@ def a_handler_decides_how_a_command_ends():
 
 
 @test
+def a_handler_snoozes_without_using_an_attempt():
+    with Database() as db, Pawl(db) as pawl:
+        command = send(pawl, "shop", "snooze", None, "--max-attempts", "1")
+        assert installed.bus(db, "work") == ["2 claimed, 1 completed, 0 retried, 0 failed, 0 rejected, 0 lost, 0 running"]
+        assert outcome(pawl, command)[0] == "COMPLETED" and show(pawl, command)["attempts"] == 1
+        assert db.value("select details from pawl.event where event = 'SNOOZED'") == '{"reason": "not open yet", "delay_ms": 1000}'
+
+
+@test
 def a_handler_reports_progress_and_its_next_attempt_is_given_it():
     with Database() as db, Pawl(db) as pawl:
         command = send(pawl, "shop", "progress", {})
