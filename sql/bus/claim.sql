@@ -29,16 +29,42 @@ begin
 end
 $$;
 
+-- A row of pawl.ready, which is locked: moves it to the troubleshooting queue, with the reason, if its payload cannot be read. Returns how many it moved.
+create or replace function pawl.claim_isolate_one (p_domain_id integer, p_tid tid, p_id bigint, p_order_key text)
+  returns bigint
+  language plpgsql
+as $$
+declare
+  v_reason text;
+begin
+  begin
+    perform pawl.payload_bytes(c.payload) from pawl.command c where c.id = p_id;
+    return 0;
+  exception when others then
+    if pawl.is_transient(sqlstate) or sqlstate = '55P03' then
+      raise; -- says nothing about the payload
+    end if;
+    v_reason := format('its payload cannot be delivered: %s (SQLSTATE %s)', sqlerrm, sqlstate);
+  end;
+  -- One that has no key yet waits for its turn like any other.
+  if p_order_key is not null and p_id <> all (pawl.order_admit(p_domain_id, array[p_id], array[p_order_key], 1)) then
+    return 0;
+  end if;
+  return pawl.give_up(array[p_id], v_reason, array[p_tid]);
+end
+$$;
+
 -- A claim failed, perhaps because of one row: its payload cannot be read, or not be written out. Reads the payloads of up to p_limit
--- commands of each priority one by one and moves those that fail to the troubleshooting queue, with the reason; returns how many.
+-- commands of each priority, and of each of the next lines, one by one and moves those that fail to the troubleshooting queue, with the reason; returns
+-- how many.
 create or replace function pawl.claim_isolate (p_domain_id integer, p_limit integer, p_types text[])
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
 declare
+  c_lines constant integer := 100; -- as many as a claim may take commands of
   v_row record;
-  v_reason text;
   v_moved integer := 0;
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
@@ -55,20 +81,18 @@ begin
       limit p_limit
       for update skip locked
     loop
-      begin
-        perform pawl.payload_bytes(c.payload) from pawl.command c where c.id = v_row.id;
-        continue;
-      exception when others then
-        if pawl.is_transient(sqlstate) or sqlstate = '55P03' then
-          raise; -- says nothing about the payload
-        end if;
-        v_reason := format('its payload cannot be delivered: %s (SQLSTATE %s)', sqlerrm, sqlstate);
-      end;
-      -- One that has no key yet waits for its turn like any other.
-      continue when v_row.order_key is not null
-        and v_row.id <> all (pawl.order_admit(p_domain_id, array[v_row.id], array[v_row.order_key], 1));
-      v_moved := v_moved + pawl.give_up(array[v_row.id], v_reason, array[v_row.tid]);
+      v_moved := v_moved + pawl.claim_isolate_one(p_domain_id, v_row.tid, v_row.id, v_row.order_key);
     end loop;
+  end loop;
+  for v_row in
+    select r.tid, r.id
+    from (select l.id, l.low from pawl.line l
+          where l.domain_id = p_domain_id and (p_types is null or l.type = any (p_types)) order by l.turn_at limit c_lines) l
+    cross join lateral (
+      select r.ctid as tid, r.id from pawl.ready r where r.line = l.id and r.pos > l.low
+      order by r.pos limit least(p_limit, c_lines) for update skip locked) r
+  loop
+    v_moved := v_moved + pawl.claim_isolate_one(p_domain_id, v_row.tid, v_row.id, null);
   end loop;
   return v_moved;
 end
@@ -304,6 +328,7 @@ $$;
 -- p_unflushed: as of pawl.lease_commit. After a crash that has undone the claim the row that the token names is gone, and the command is claimed again as
 -- if it had not been. A last attempt must not be had twice.
 -- progress: the last report of the attempts before; null: there is none.
+-- A domain that is paused or limited is claimed as pawl.claim_gated says.
 -- p_read: of a claim of some types, read at most so many commands; null: all. When none of them may be leased and more are queued, there are ten rows with
 -- null ids: for each priority the position behind which a next claim has to go on.
 create or replace function pawl.claim (
@@ -337,6 +362,11 @@ begin
   end if;
   if p_read < 1 then
     raise exception 'read must be from 1 on' using errcode = 'QU001';
+  end if;
+  if exists (select from pawl.gate g where g.domain_id = p_domain_id) then
+    return query
+      select * from pawl.claim_gated(p_domain_id, p_limit, p_lease_ms, p_after, p_types, p_worker, p_workers, p_begin, p_lost, p_unflushed);
+    return;
   end if;
   select f.tids, f.lost, f.has_last, f.after into v_tids, v_lost, v_has_last, v_after
   from pawl.claim_find(p_domain_id, p_limit, p_after, p_types, p_begin, p_lost, case when p_types is not null then p_read end) f;
@@ -627,6 +657,7 @@ $$;
 -- other three are as in pawl.decided_position; of a claimer that is not in `ready`, nothing is there behind its watermarks.
 -- A claimer of some types before which many commands of others are queued counts as ready: its claims read on from there, in parts, while a poll for
 -- all has to end soon. Nothing is read for a watermark that has reached `allocated`. A watermark beyond it is from before a restore or failover.
+-- A claimer of a domain with a pause or a limit is in `ready`, or, by its position with a minus, known to have nothing to claim now; its queue was not read.
 create or replace function pawl.claimers_ready (
   p_domains text[], p_types text[], p_floors bigint[],
   out allocated bigint, out running bigint, out oldest bigint, out ready integer[])
@@ -643,12 +674,16 @@ begin
   running := pawl.allocation_bound();
   oldest := pawl.allocation_oldest('pawl.command_allocation', running);
   ready := array(
-    select w.ord::integer
+    select case when g.is_ready is null or g.is_ready then w.ord else - w.ord end::integer
     from unnest(p_domains, p_types) with ordinality w (domain, types, ord)
     cross join lateral (
       select d.id, string_to_array(w.types, E'\n') as types
       from pawl.domain_name d where d.name = w.domain order by d.id limit 1) d
-    where exists (
+    left join lateral (
+      select coalesce(pawl.gate_ready(d.id, d.types, (select array_agg(case when f > claimers_ready.allocated then 0 else f end order by o)
+                                                     from unnest(p_floors[10 * w.ord - 9:10 * w.ord]) with ordinality u (f, o))), false) as is_ready
+      from pawl.gate g where g.domain_id = d.id) g on true
+    where g.is_ready is not null or exists (
       select
       from (
         select r.id, row_number() over () as number

@@ -1,5 +1,5 @@
 -- maintain.sql - what a monitor does for the bus once a minute: seal abandoned batches, delete old replies and resolved dead
--- letters, drop idle reply queues.
+-- letters, drop idle reply queues, forget the use of rates that nothing uses any more.
 --
 -- Lock order: batch rows that no transaction holds (skip locked); a reply queue's tables, for at most 100 ms of waiting each.
 -- One queue that fails keeps none of the others from being pruned.
@@ -162,5 +162,6 @@ begin
   expired := pawl.batch_expire(least(p_limit, 100), p_batch_older);
   select r.gone, r.after into maintain.replies, maintain.after from pawl.prune_replies(p_limit, p_replies_older, maintain.after) r;
   letters := pawl.prune_dead_letters(p_limit, p_letters_older);
+  perform pawl.gate_prune(p_limit);
 end
 $$;

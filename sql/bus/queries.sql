@@ -220,6 +220,22 @@ select d.domain, d.queued, d.delayed, d.parked, d.running, d.in_tsq, pawl.micros
        coalesce(d.oldest_s, 0) as oldest_s, to_jsonb(d.estimated) as estimated
 from pawl.domain_list($1::text, $2::text, $3::integer, $4::text, $5::text[]) d
 
+-- name: domain_limit_remove
+-- $1 domain, $2 type or null for all, $3 operator, $4 reason. wake: domains to notify, joined by commas
+select c.changed, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
+from pawl.domain_limit_remove($1::text, $2::text, null, $3::text, $4::text) c (changed)
+
+-- name: domain_limit_set
+-- $1 domain, $2 type or null, $3 running, $4 rate, $5 period in s, $6 burst, $7 per key, $8 operator, $9 reason. wake: as above
+select 1::bigint as changed, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
+from pawl.domain_limit_set($1::text, $2::text, $3::integer, $4::integer, $5::integer, $6::integer, $7::boolean, $8::text, $9::text) s
+
+-- name: domain_limits
+-- $1 domain. Columns: as DomainLimit.
+select l.type, l.per_key, coalesce(l.running, 0)::bigint as running, coalesce(l.rate, 0)::bigint as rate, l.period_s::bigint as period_s,
+       coalesce(l.burst, 0)::bigint as burst, coalesce(l.running_now, -1) as running_now
+from pawl.domain_limits($1::text) l
+
 -- name: domain_names
 -- If nothing was ever sent to a domain: an empty text, and the names of up to 1000 others, of processes or of commands as
 -- this one; else no row. $1 name
@@ -229,6 +245,21 @@ union all
 (select d.name from pawl.domain_name d where not exists (select from known) and d.name !~ '^telegram:'
    and starts_with(d.name, 'process:') = starts_with($1::text, 'process:')
  order by d.id desc limit 1000)
+
+-- name: domain_pause
+-- $1 domain, $2 types or null, $3 operator, $4 reason. wake: as above
+select c.changed, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
+from pawl.domain_pause($1::text, $2::text[], $3::text, $4::text) c (changed)
+
+-- name: domain_pauses
+-- $1 domain. Columns: as DomainPause.
+select p.domain, p.type, p.reason, p.operator, pawl.micros(p.at) as at
+from pawl.domain_pauses($1::text) p
+
+-- name: domain_resume
+-- $1 domain, $2 types or null, $3 operator, $4 reason. wake: as above
+select c.changed, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
+from pawl.domain_resume($1::text, $2::text[], $3::text, $4::text) c (changed)
 
 -- name: extend
 -- Keep leases for $3 ms more; a verdict for each, in order. $1 ids, $2 tokens, $3 ms
@@ -283,6 +314,14 @@ from pawl.maintain($1::integer, $2::bigint * interval '1 ms', make_interval(days
 -- name: on_complete_retry
 -- $1 the key of a dead letter of type "on_complete".
 select pawl.on_complete_retry($1)
+
+-- name: pauses
+-- The types of a domain that are paused; '*', the whole domain, is the first. $1 domain
+select p.type as value
+from pawl.domain_name d
+join pawl.pause p on p.domain_id = d.id
+where d.name = $1::text
+order by p.type <> '*'
 
 -- name: postpone
 -- Release leased commands until later: $1 ids, $2 tokens, $3 delays in ms, $4 reason; how many leases ended

@@ -78,8 +78,9 @@ begin
   where d.domain_id = p_domain_id and (p_types is null or c.type = any (p_types)) and (p_allowed is null or c.type = any (p_allowed))
   order by d.priority desc, d.due, d.id
   limit 1;
-  -- Positions from before a restore: what is ready may be anywhere.
-  if v_can_start is not true or pawl.allocated() < any (p_after) or pawl.send_waiting(p_domain_id, priority, p_types, p_after) is not null then
+  -- Positions from before a restore: what is ready may be anywhere. A domain that is paused or limited: a claim decides.
+  if v_can_start is not true or pawl.allocated() < any (p_after) or exists (select from pawl.gate g where g.domain_id = p_domain_id)
+     or pawl.send_waiting(p_domain_id, priority, p_types, p_after) is not null then
     id := null;
   end if;
 end

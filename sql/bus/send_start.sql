@@ -62,7 +62,8 @@ begin
   if not has_function_privilege(session_user, 'pawl.claim'::regproc, 'execute') then
     raise exception 'the login may not work, so it has no handlers to offer' using errcode = '42501';
   end if;
-  if pawl.allocated() < any (p_after) then -- from before a restore: what is ready may be anywhere
+  if pawl.allocated() < any (p_after) -- from before a restore: what is ready may be anywhere
+     or exists (select from pawl.gate g where g.domain_id = p_domain_id) then -- paused or limited: a claim decides
     return null;
   end if;
   v_waiting := pawl.send_waiting(

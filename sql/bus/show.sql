@@ -41,13 +41,47 @@ begin
 end
 $$;
 
+-- Which pause or limit holds back a command, as a sentence; null: none.
+create or replace function pawl.command_gate_note (p_id bigint, p_domain text)
+  returns text
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+declare
+  v_command record;
+  v_pause pawl.pause;
+begin
+  select c.domain_id, c.type, r.line into v_command
+  from pawl.command c
+  cross join lateral (
+    select r.line from pawl.ready r where r.domain_id = c.domain_id and r.priority = c.priority and r.pos = c.id
+    union all
+    select r.line from pawl.ready r where r.id = c.id and r.pos <> r.id) r
+  where c.id = p_id;
+  if not found then
+    return null;
+  end if;
+  select p.* into v_pause from pawl.pause p
+  where p.domain_id = v_command.domain_id and p.type in ('*', v_command.type) order by p.type <> '*' limit 1;
+  if found then
+    return format('%s is paused by %s since %s%s',
+      case when v_pause.type = '*' then format('domain "%s"', p_domain) else format('type "%s"', v_pause.type) end,
+      v_pause.operator, pawl.iso(v_pause.at), ': ' || v_pause.reason);
+  end if;
+  return case when v_command.line is not null then 'a limit of its domain or type holds it back' end;
+end
+$$;
+
 -- Why no worker takes a command, as a sentence; null: see pawl.queued_unclaimed.
 create or replace function pawl.command_queued_note (p_id bigint, p_domain text)
   returns text
   language sql stable
 as $$
+  select n.note from (select pawl.command_gate_note(p_id, p_domain) as note) n where n.note is not null
+  union all
   select format('it has been queued for %s s, and no worker has a command of domain "%s"', extract(epoch from pawl.queued_unclaimed(p_id))::bigint, p_domain)
   where pawl.queued_unclaimed(p_id) is not null
+  limit 1
 $$;
 
 -- The first of these commands, up to the one with which their payloads and results reach p_bytes.

@@ -19,6 +19,10 @@
 --     batch_handover      insert and delete, while commands of a sealed batch end beside each other
 --     order_turn          insert when a free key is taken, update per command with that key, delete when none is parked
 --     order_handover      insert and delete, rare
+--     gate, pause, gate_limit    rarely: by operators
+--     line                insert when the first command of a type and key is held back, update per claim that visits it, delete when empty
+--     gate_use            one update per limit and claim of a domain with a rate
+--     slot                insert and delete per command of a domain with a limit on what runs
 --     lease_extension     insert and delete, rare
 --     progress            only of handlers that report: one row, updated at most about once a second while its handler
 --                         runs, heap-only, because what changes has no index; deleted by retention
@@ -130,11 +134,13 @@ create table pawl.ready (
   -- A reply or a batch waits for its end, or its payload is large: the claim reads pawl.command too.
   extras boolean not null,
   order_key text, -- not null: the command must get the key before it may be leased
+  line bigint, -- not null: a pause or a limit holds it back; its priority is -1, and that of pawl.line counts
   constraint ready_pkey primary key (domain_id, priority, pos)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 -- Only rows that returned: for finding one by its id.
 create index ready_returned on pawl.ready (id) where pos <> id;
 create index ready_order on pawl.ready (domain_id, order_key, id) where order_key is not null;
+create index ready_line on pawl.ready (line, pos) where line is not null;
 
 create table pawl.delayed (
   id bigint primary key,
@@ -253,6 +259,79 @@ create table pawl.order_handover (
   id bigint not null -- the command that has ended
 );
 create index order_handover_id on pawl.order_handover (id);
+
+-- Domains that are paused or limited, and their commands that are held back (bus/gate.sql, bus/gate_claim.sql).
+
+-- One row per domain that has a pause, a limit or a line. A claim of such a domain locks it; claims of all others only look for it.
+create table pawl.gate (
+  domain_id integer primary key,
+  is_shut boolean not null default false, -- the whole domain is paused
+  has_running boolean not null default false, -- some limit counts what runs: each lease has a row in pawl.slot
+  adopt_until timestamptz -- claims that had not seen the limit have ended by then; until then leases without slots may appear
+) with (fillfactor = 50);
+
+-- One row per pause; type '*' is the whole domain.
+create table pawl.pause (
+  domain_id integer not null,
+  type text not null,
+  reason text,
+  operator text not null,
+  at timestamptz not null,
+  primary key (domain_id, type)
+);
+
+-- One row per limit; type '*' is the whole domain. per_key: for each limit key by itself.
+create table pawl.gate_limit (
+  domain_id integer not null,
+  type text not null,
+  per_key boolean not null,
+  running integer, -- at most so many run; null: any number
+  rate integer, -- at most so many begin in period_s seconds; null: any number
+  period_s integer not null,
+  burst integer, -- null: never more than `rate` in any period; else so many begin at once after a rest, and `rate` per period from then on
+  primary key (domain_id, type, per_key),
+  constraint gate_limit_running_check check (running between 1 and 100000),
+  constraint gate_limit_rate_check check (rate between 1 and 1000000),
+  constraint gate_limit_period_check check (period_s in (1, 60)),
+  constraint gate_limit_burst_check check (burst is null or burst between 1 and 1000000 and rate is not null)
+);
+
+-- How much of a rate is used: one row per limit, or per limit and key. Of no use any more from idle_at on.
+create table pawl.gate_use (
+  domain_id integer not null,
+  type text not null,
+  per_key boolean not null,
+  limit_key text not null,
+  slices bigint[], -- without a burst: hundredths of the period in which commands began, and how many
+  counts integer[],
+  tokens double precision, -- with a burst: how many could begin at the time of tokens_at
+  tokens_at timestamptz,
+  idle_at timestamptz not null,
+  primary key (domain_id, type, per_key, limit_key)
+) with (fillfactor = 50);
+
+-- Commands that are held back wait in lines: one for each type, limit key and priority. Lines take turns.
+create table pawl.line (
+  id bigint generated always as identity primary key,
+  domain_id integer not null,
+  limit_key text not null, -- empty: none
+  type text not null,
+  priority smallint not null,
+  turn_at timestamptz not null, -- not to be visited before; infinity: when a command of its key ends
+  low bigint not null default 0, -- nothing up to this position is left in it
+  constraint line_key unique (limit_key, domain_id, type, priority) -- in this order: it is no way to find the lines of a domain
+) with (fillfactor = 70);
+create index line_turn on pawl.line (domain_id, type, priority, turn_at);
+
+-- One row per lease of a domain with a limit on what runs. The next claim deletes those whose lease has ended.
+create table pawl.slot (
+  domain_id integer not null,
+  id bigint not null, -- of the command
+  token bigint not null, -- of the lease
+  type text not null,
+  limit_key text not null,
+  primary key (domain_id, id)
+) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
 
 -- Events that do not follow from other rows (retries, rescues, troubleshooting, operators). The view pawl.audit
 -- (bus/audit.sql) shows them with those that do. Partitions are weeks of `at`. event_before: everything up to the week

@@ -8,6 +8,7 @@
 #include "api/example.h"
 #include "api/schema.h"
 #include "bus/command.h"
+#include "bus/gate.h"
 #include "bus/policy.h"
 #include "bus/reply_queue.h"
 #include "bus/send_fields.h"
@@ -117,6 +118,16 @@ static const Route rows[] = {
      .answer = &answer_domains},
     {HTTP_GET, "/v1/domains/{domain}", api_domain_show, READS_COMMANDS, OF_NAMED, .summary = "One domain, and its processes",
      .answer = &answer_domain},
+    {HTTP_POST, "/v1/domains/{domain}/pause", api_apart, OPERATES, OF_NAMED, .is_inline = true, .inner = api_domain_pause, .is_kept = true, .body = &pause_table,
+     .summary = "Pause a domain or types of its commands: what runs goes on, nothing else begins", .answer = &answer_pauses},
+    {HTTP_POST, "/v1/domains/{domain}/resume", api_apart, OPERATES, OF_NAMED, .is_inline = true, .inner = api_domain_resume, .is_kept = true, .body = &pause_table,
+     .summary = "End a pause; the answer has what is still paused", .answer = &answer_pauses},
+    {HTTP_GET, "/v1/domains/{domain}/limits", api_limit_show, READS_COMMANDS, OF_NAMED, .summary = "The limits of a domain",
+     .answer = &answer_limits},
+    {HTTP_PUT, "/v1/domains/{domain}/limits", api_apart, OPERATES, OF_NAMED, .is_inline = true, .inner = api_limit_set, .body = &limit_table, .body_required = true,
+     .summary = "Set a limit of a domain or of a type, in the place of the one that it had", .answer = &answer_limits},
+    {HTTP_DELETE, "/v1/domains/{domain}/limits", api_apart, OPERATES, OF_NAMED, .is_inline = true, .inner = api_limit_remove, .parameters = api_limit_parameters,
+     .summary = "Remove limits", .answer = &answer_limits},
     {HTTP_POST, "/v1/domains/{domain}/claim", api_claim, SCOPE_WORK, OF_NAMED, .is_inline = true, .deadline_ms = 70000, .body = &claim_table, .body_bytes_max = CLAIM_BYTES_MAX,
      .summary = "Lease commands to a worker; with wait_s, wait for commands",
      .key_refused = true, .answer = &answer_claimed},

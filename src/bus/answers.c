@@ -8,6 +8,7 @@
 #include "bus/command.h"
 #include "bus/dead_letter.h"
 #include "bus/domain.h"
+#include "bus/gate.h"
 #include "bus/lease.h"
 #include "bus/policy.h"
 #include "bus/progress.h"
@@ -56,7 +57,7 @@ static const AnswerField command_fields[] = {
     UUID("batch_id", .nullable = true), TEXT("order_key", .nullable = true),
     {"unique", ANSWER_OBJECT, .table = &answer_unique, .nullable = true, .help = "the unique key that it was the last to take"},
     UUID("waits_for", .nullable = true, .help = "the command that has the order key for which this one waits"),
-    TEXT("worker_note", .nullable = true, .help = "why no worker takes it: it has been queued for long, and no worker has a command of its domain"),
+    TEXT("worker_note", .nullable = true, .help = "why no worker takes it: a pause, a limit, or it has been queued for long and no worker has a command of its domain"),
     TIME("created_at"), TIME("due_at", .nullable = true),
     TIME("lease_until", .nullable = true), {"progress", ANSWER_OBJECT, .table = &answer_progress, .nullable = true, .help = "what its handler has reported last; null: nothing"},
     TIME("ended_at", .nullable = true), ROWS("audit", event)};
@@ -99,6 +100,21 @@ static const AnswerField policy_fields[] = {
 static TABLE(policy, "RetryPolicy");
 static const AnswerField policies_fields[] = {TEXT("domain"), ROWS("items", policy)};
 TABLE(policies, "RetryPolicies");
+
+static const AnswerField pause_fields[] = {
+    TEXT("domain", AT(DomainPause, domain), .help = "process:DOMAIN: its processes"), TEXT("type", AT(DomainPause, type), .help = "* is the whole domain"),
+    TEXT("reason", AT(DomainPause, reason), .nullable = true), TEXT("operator", AT(DomainPause, operator), .help = "who decided"),
+    TIME("at", AT(DomainPause, at))};
+TABLE(pause, "DomainPause");
+static const AnswerField pauses_fields[] = {TEXT("domain"), ROWS("items", pause)};
+TABLE(pauses, "DomainPauses");
+static const AnswerField limit_fields[] = {
+    TEXT("type", .help = "* is the domain's own"), BOOL("per_key", .help = "for each key by itself"), I64("running", .nullable = true),
+    JSON("rate_per_s", .nullable = true, .help = "a number"), I64("period_s", .nullable = true, .help = "1 or 60: in any such time"),
+    I64("burst", .nullable = true), I64("running_now", .nullable = true, .help = "how many run that it counts; null: it does not count them")};
+static TABLE(limit, "DomainLimit");
+static const AnswerField limits_fields[] = {TEXT("domain"), ROWS("items", limit)};
+TABLE(limits, "DomainLimits");
 
 static const AnswerField batch_fields[] = {
     UUID("batch_id", AT(Batch, batch_id)), TEXT("name", AT(Batch, name), .nullable = true),

@@ -7,7 +7,7 @@
 #include "base/answer.h"
 
 extern const AnswerTable answer_sent, answer_sent_batch, answer_command, answer_command_line, answer_commands,
-    answer_decision, answer_policies;
+    answer_decision, answer_policies, answer_pause, answer_pauses, answer_limits;
 extern const AnswerTable answer_batch, answer_batch_line, answer_batches, answer_claimed, answer_claimed_item,
     answer_settled, answer_extended, answer_progress_written;
 extern const AnswerTable answer_domain_line, answer_domain, answer_domains;

@@ -39,16 +39,19 @@ struct Claimer {
     int                type_count; /* 0: all */
     int32_t            domain_id;  /* 0: not known yet */
     ClaimCursor        cursor;
+    bool               is_gated; /* the domain of the last claim was paused or limited */
+    int                again_ms; /* of that claim; -1: not known */
 };
 
 Claimer *claimer_new(Pool *pool, const char *domain, const char *const *types, const char *worker)
 {
     Claimer *claimer = memory_new(1, sizeof *claimer);
 
-    claimer->pool   = pool;
-    claimer->arena  = arena_new(ARENA_BYTES_DEFAULT);
-    claimer->domain = arena_text(claimer->arena, domain);
-    claimer->worker = arena_text(claimer->arena, worker);
+    claimer->pool     = pool;
+    claimer->arena    = arena_new(ARENA_BYTES_DEFAULT);
+    claimer->domain   = arena_text(claimer->arena, domain);
+    claimer->worker   = arena_text(claimer->arena, worker);
+    claimer->again_ms = -1;
     for (; types && types[claimer->type_count] && claimer->type_count < CLAIM_TYPES_MAX; claimer->type_count++)
         claimer->types[claimer->type_count] = arena_text(claimer->arena, types[claimer->type_count]);
     return claimer;
@@ -123,6 +126,16 @@ void claimer_positions_read(const Claimer *claimer, Mono now, int64_t *ret_posit
     memcpy(ret_positions, claim_cursor_after(&claimer->cursor, from), PRIORITY_COUNT * sizeof *ret_positions);
 }
 
+bool claimer_is_gated(const Claimer *claimer)
+{
+    return claimer->is_gated;
+}
+
+int claimer_again_ms(const Claimer *claimer)
+{
+    return claimer->again_ms;
+}
+
 bool claimer_has_type(const Claimer *claimer, const char *type)
 {
     int i = 0;
@@ -160,6 +173,19 @@ static ClaimedCommand *commands_take(Arena *arena, char *rows, size_t size, int 
     return list;
 }
 
+/* The rows behind the commands of a claim of a domain that is paused or limited. */
+static void gate_take(Claimer *claimer, const ClaimedCommand *list, int *count)
+{
+    const ClaimedCommand *rows = list + *count - PRIORITY_COUNT;
+
+    claimer->is_gated = *count >= PRIORITY_COUNT && rows->id == 0 && rows->token != 0;
+    claimer->again_ms = claimer->is_gated ? (int)rows->token : -1;
+    if (!claimer->is_gated)
+        return;
+    *count -= PRIORITY_COUNT;
+    claim_cursor_passed(&claimer->cursor, rows);
+}
+
 /* Not keyed: leases of a lost response belong to no worker until they expire. */
 static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFrom from, const ClaimTerms *terms,
                             const ClaimSource *source, ClaimedCommand **ret_list, int *ret_count, Error *reterr)
@@ -178,7 +204,8 @@ static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFro
     TRY(db_call_many(claimer->pool, options, source ? source->sql : sql_bus_claim, args, shape, &rows, ret_count,
                      reterr));
     *ret_list = source ? commands_take(options->arena, rows, shape->size, *ret_count) : rows;
-    if (claimer->type_count > 0)
+    gate_take(claimer, *ret_list, ret_count);
+    if (claimer->type_count > 0 && !claimer->is_gated)
         claim_cursor_scan(&claimer->cursor, from);
     if (*ret_count == PRIORITY_COUNT && (*ret_list)->id == 0) {
         claim_cursor_stopped(&claimer->cursor, *ret_list);
@@ -302,10 +329,11 @@ static ErrorCode claimer_skip_part(Claimer *claimer, const TxOptions *options, M
 ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, const ClaimTerms *terms,
                         ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
-    bool more = true;
+    bool more;
 
-    while (more)
+    do
         TRY(claimer_claim_part(claimer, deadline, arena, terms, ret_list, ret_count, &more, reterr));
+    while (more && !claimer->is_gated);
     return OK;
 }
 
@@ -338,7 +366,7 @@ ErrorCode claimer_claim_part(Claimer *claimer, Deadline deadline, Arena *arena, 
         TRY(claim_below(claimer, &options, from, terms, ret_list, ret_count, reterr));
     if (*ret_count > 0)
         return OK;
-    *ret_more = claimer->cursor.scan.is_open || scan.was_kept;
+    *ret_more = claimer->cursor.scan.is_open || scan.was_kept || claimer->again_ms == 0;
     if (claimer->cursor.scan.is_open)
         return claimer_skip_part(claimer, &options, start, reterr);
     return rested ? claimer_skip_others(claimer, &options, start, scan.took_us, reterr) : OK;
@@ -392,6 +420,7 @@ ErrorCode claimers_ready(Pool *pool, Deadline deadline, Arena *arena, Claimer *c
     Mono            now     = clock_mono();
     DecidedPosition none;
     const ReadyRow *rows;
+    bool           *is_read; /* up to the end: not of a domain that is paused or limited */
     int             row_count;
 
     assert(count <= CLAIMERS_MAX);
@@ -399,14 +428,19 @@ ErrorCode claimers_ready(Pool *pool, Deadline deadline, Arena *arena, Claimer *c
         starts[i] = claim_cursor_search_from(&list[i]->cursor, now);
     TRY(ready_find(&options, pool, list, count, starts, &rows, &row_count, reterr));
     memset(ret_ready, 0, (size_t)count * sizeof *ret_ready);
-    for (int i = 0; i < row_count; i++)
+    is_read = arena_array(arena, bool, count);
+    memset(is_read, true, (size_t)count * sizeof *is_read);
+    for (int i = 0; i < row_count; i++) {
         if (rows[i].ord > 0)
             ret_ready[rows[i].ord - 1] = true;
+        if (rows[i].ord < 0)
+            is_read[-rows[i].ord - 1] = false;
+    }
     none = (DecidedPosition){.allocated = rows[0].allocated, .running = rows[0].running, .oldest = rows[0].oldest};
     for (int i = 0; i < PRIORITY_COUNT; i++)
         none.firsts[i] = none.allocated + 1;
     for (int i = 0; i < count; i++)
-        if (!ret_ready[i])
+        if (!ret_ready[i] && is_read[i])
             claim_cursor_searched(&list[i]->cursor, now, starts[i], &none);
     return OK;
 }

@@ -112,11 +112,16 @@ typedef struct {
 /* Up to limit commands, leased for lease_ms. None is fine; also fewer, although there are more, when the next one may not be claimed ahead (ADR 42).
  * ERR_INVALID: a domain that cannot exist. After ERR_UNKNOWN they
  * may be leased to no worker; they are queued again when the lease expires. */
+/* A domain that is paused or limited is claimed without claims ahead (sql/bus/gate_claim.sql). */
 must_check ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, const ClaimTerms *terms,
                                    ClaimedCommand **ret_list, int *ret_count, Error *reterr);
 /* The same, but reads at most CLAIM_READ_MAX commands of other types. *ret_more: it found none, and has not read all: call it again. */
 must_check ErrorCode claimer_claim_part(Claimer *claimer, Deadline deadline, Arena *arena, const ClaimTerms *terms,
                                         ClaimedCommand **ret_list, int *ret_count, bool *ret_more, Error *reterr);
+/* Was the domain of the last claim paused or limited? */
+bool claimer_is_gated(const Claimer *claimer);
+/* After how many milliseconds a claim may find something that is held back now; -1: it is not known. */
+int claimer_again_ms(const Claimer *claimer);
 /* Which of these may claim something? One statement for all, at most CLAIMERS_MAX. Cursors are moved by proof, so what is not ready costs
  * less the next time. No thread claims with them meanwhile. */
 #define CLAIMERS_MAX 1000
@@ -201,8 +206,10 @@ void claim_cursor_measured(ClaimCursor *cursor, Mono now, int64_t took_us);
 void claim_cursor_scan(ClaimCursor *cursor, ClaimFrom from);
 /* Its claim took nothing, and was stopped; rows: PRIORITY_COUNT, each with a priority and the position to go on behind. */
 void claim_cursor_stopped(ClaimCursor *cursor, const ClaimedCommand *rows);
-/* A claim took these, or nothing and was not stopped: its scan is over. */
+/* A claim took these, or nothing and was not stopped: its scan is over. Position 0: it was held back before, and does not come from the queue. */
 void claim_cursor_took(ClaimCursor *cursor, Mono now, const ClaimedCommand *list, int count);
+/* It read up to these positions, and what it did not take is nothing for this claimer; rows: as for claim_cursor_stopped(). Any scan is over. */
+void claim_cursor_passed(ClaimCursor *cursor, const ClaimedCommand *rows);
 /* Is there anything left to prove? */
 bool claim_cursor_is_behind(const ClaimCursor *cursor);
 /* Does its scan read what is known to be empty, to be sure? */

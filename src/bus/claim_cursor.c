@@ -101,7 +101,7 @@ static void memory_forget(ClaimCursor *cursor)
 static bool list_is_below(const ClaimCursor *cursor, const ClaimedCommand *list, int count)
 {
     for (int i = 0; i < count; i++)
-        if (list[i].pos <= cursor->watermark[list[i].priority])
+        if (list[i].pos > 0 && list[i].pos <= cursor->watermark[list[i].priority])
             return true;
     return false;
 }
@@ -134,6 +134,13 @@ void claim_cursor_stopped(ClaimCursor *cursor, const ClaimedCommand *rows)
     positions_raise(cursor->scan.after, rows, PRIORITY_COUNT);
     if (cursor->scan.from == CLAIM_FROM_CURSOR)
         positions_raise(cursor->position, rows, PRIORITY_COUNT);
+}
+
+void claim_cursor_passed(ClaimCursor *cursor, const ClaimedCommand *rows)
+{
+    cursor->scan = (ClaimScan){0};
+    cursor->kept = (ClaimScan){0};
+    positions_raise(cursor->position, rows, PRIORITY_COUNT);
 }
 
 void claim_cursor_took(ClaimCursor *cursor, Mono now, const ClaimedCommand *list, int count)

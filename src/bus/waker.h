@@ -18,8 +18,10 @@
 #include "bus/send.h"
 #include "pg/pool.h"
 
-#define WAKER_CHANNEL     "pawl_work"
-#define WAKER_INTERVAL_MS 5
+#define WAKER_CHANNEL "pawl_work"
+/* The domain was paused or resumed: pawl.domain_pause(). */
+#define WAKER_PAUSE_CHANNEL "pawl_pause"
+#define WAKER_INTERVAL_MS   5
 
 typedef struct Waker Waker;
 Waker               *waker_new(Pool *pool);

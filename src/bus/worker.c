@@ -88,6 +88,7 @@ Worker *worker_new(const WorkerOptions *options)
     worker->outcomes_end  = &worker->outcomes;
     worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
     worker->stop_deadline = deadline_never();
+    worker->again_ms      = -1;
     worker->handler_us    = 10 * AHEAD_US_MAX; /* until it is known to be less */
     worker->command_bytes = COMMAND_BYTES_FIRST;
     mutex_init(&worker->mutex);
@@ -176,11 +177,13 @@ static void worker_notified(void *context, const char *channel, const char *payl
 void worker_listen(Worker *worker, Listen *listen)
 {
     listen_add(listen, WAKER_CHANNEL, worker_notified, worker);
+    listen_add(listen, WAKER_PAUSE_CHANNEL, gate_notified, worker);
 }
 
 void worker_unlisten(Worker *worker, Listen *listen)
 {
     listen_remove(listen, worker_notified, worker);
+    listen_remove(listen, gate_notified, worker);
 }
 
 void worker_stop(Worker *worker, Deadline deadline)
@@ -325,7 +328,7 @@ static int worker_wait(Worker *worker, Mono until, bool for_space)
     if (mono_before(executions_stale_at(worker), until))
         until = executions_stale_at(worker);
     while (!worker->stopping && mono_before(clock_mono(), until)) {
-        if (for_space ? worker_space(worker) > 0 : worker->woken || worker->requeued)
+        if (worker->is_gate_noted || (for_space ? worker_space(worker) > 0 : worker->woken || worker->requeued))
             break;
         cond_wait(&worker->changed, &worker->mutex, (Deadline){until});
     }
@@ -452,6 +455,7 @@ static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *
     TRY(claimer_claim(claimer, call_deadline(worker), claimed_batch->arena, &terms, &claimed_batch->list,
                       &claimed_batch->count, reterr));
     careful_note(worker, &terms, claimed_batch->list, claimed_batch->count);
+    gate_note(worker, claimer, claimed_batch->count);
     us = mono_us_between(claimed_batch->claimed_at, clock_mono());
     metric_observe_us(&worker->metrics->claim_seconds, us);
     metric_add(claimed_batch->count ? &worker->metrics->claims_won : &worker->metrics->claims_empty, 1);
@@ -494,6 +498,20 @@ static ErrorCode worker_step(Worker *worker, Pace *pace, int space, int *ret_cou
     return is_notified ? requeuer_step(worker->requeuer, most_ms, call_deadline(worker), reterr) : OK;
 }
 
+/* When to claim again after a claim that found nothing. */
+static Mono idle_until(Worker *worker, Pace *pace)
+{
+    int again_ms, idle_ms = pace->idle_ms;
+
+    mutex_lock(&worker->mutex);
+    again_ms = worker->again_ms;
+    mutex_unlock(&worker->mutex);
+    pace->idle_ms = smaller(pace->idle_ms * 2, WORKER_IDLE_MS);
+    if (again_ms >= 0)
+        idle_ms = again_ms > 0 ? smaller(again_ms, WORKER_IDLE_MS) : 1;
+    return mono_plus_ms(clock_mono(), idle_ms);
+}
+
 static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Error *reterr)
 {
     int space = worker_wait(worker, requeuer_at(worker->requeuer, requeue_most_ms(pace)), /* for_space= */ true);
@@ -501,6 +519,7 @@ static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Err
 
     if (executions_release_stale(worker))
         return OK;
+    TRY(gate_check(worker, call_deadline(worker), reterr));
     TRY(worker_step(worker, pace, space, &count, reterr));
     if (space == 0)
         return OK;
@@ -511,8 +530,7 @@ static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Err
     TRY(worker_is_drained(worker, ret_drained, reterr));
     if (*ret_drained)
         return OK;
-    Mono next       = mono_plus_ms(clock_mono(), pace->idle_ms);
-    pace->idle_ms   = pace->idle_ms * 2 < WORKER_IDLE_MS ? pace->idle_ms * 2 : WORKER_IDLE_MS;
+    Mono next       = idle_until(worker, pace);
     Mono requeue_at = requeuer_at(worker->requeuer, requeue_most_ms(pace));
     offers_open(worker);
     worker_wait(worker, mono_before(next, requeue_at) ? next : requeue_at, /* for_space= */ false);

@@ -108,9 +108,9 @@ void execution_drop(Worker *worker, Execution *execution)
     worker->locked -= execution->state == EXECUTION_LOCKED;
     worker->lost -= execution->command->lost;
     worker->alone -= claimed_is_alone(execution->command);
-    /* There may be more of its type now, or another one that was lost. */
-    worker->woken |= worker->leaves_out || execution->command->lost;
-    if (worker->leaves_out || execution->command->lost || worker->held == worker->locked)
+    /* There may be more of its type now, or another one that was lost, or one that was over a limit. */
+    worker->woken |= worker->leaves_out || execution->command->lost || worker->again_ms >= 0;
+    if (worker->woken || worker->held == worker->locked)
         cond_signal(&worker->changed);
     space_note(worker);
     if (execution->arena)

@@ -1,7 +1,7 @@
 /*
  * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_execution.c runs handlers, worker_outcome.c settles
  * what they have handed over, worker_heartbeat.c extends leases and writes progress, worker_release.c releases what was not begun, worker_share.c divides
- * handlers among types.
+ * handlers among types, worker_gate.c releases what a pause holds back.
  */
 #ifndef BUS_WORKER_INTERNAL_H
 #define BUS_WORKER_INTERNAL_H
@@ -126,14 +126,17 @@ struct Worker {
     int           offered;                     /* handlers that are reserved by open offers (offer.h) */
     bool          is_offering;                 /* between a claim that found nothing and the next one */
     int64_t       offer_after[PRIORITY_COUNT]; /* where that claim began */
-    bool is_unsettled; /* the last settle failed: no handler begins another command, so that a crash repeats no more */
-    bool has_settler;  /* its thread has been started */
-    bool has_ended;    /* no handler is left that would hand an outcome over */
-    int64_t      handler_us;    /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
-    int64_t      claim_us;      /* how long claims take: a moving average */
-    int          refill_at;     /* claim again when no more than so many wait or run */
-    size_t       command_bytes; /* how much a command takes: a moving average that follows larger ones at once */
-    bool         woken, requeued, stopping, closing;
+    bool is_unsettled;  /* the last settle failed: no handler begins another command, so that a crash repeats no more */
+    bool has_settler;   /* its thread has been started */
+    bool has_ended;     /* no handler is left that would hand an outcome over */
+    int64_t handler_us; /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
+    int64_t claim_us;   /* how long claims take: a moving average */
+    int     refill_at;  /* claim again when no more than so many wait or run */
+    size_t  command_bytes; /* how much a command takes: a moving average that follows larger ones at once */
+    bool    woken, requeued, stopping, closing;
+    bool    is_gated;      /* the domain of the last claim was paused or limited */
+    bool    is_gate_noted; /* the domain may have been paused: release what waits and is held back */
+    int again_ms; /* the last claim: something that is held back may be found after so many milliseconds; -1: not known */
     bool         leaves_out;   /* the last claim left out commands because of their type */
     bool         is_careful;   /* the last claim found commands that are not claimed ahead */
     bool         is_cut;       /* it found nothing, but perhaps because no handler was free: claim when one is */
@@ -231,5 +234,15 @@ void pause_begin(Worker *worker, const char *why);
 void pause_end(Worker *worker);
 /* Release and drop all executions that wait, and the one given (or NULL), without using up their attempts. */
 void executions_release(Worker *worker, Execution *execution);
+/* Those that wait and have one of these types. */
+void executions_release_types(Worker *worker, const char *const *types, int count);
+
+/* worker_gate.c */
+/* Domains were paused or resumed: a notification about this domain, or (NULL) about any. */
+void gate_notified(void *worker, const char *channel, const char *payload);
+/* By the dispatcher: if the domain may have been paused, release what waits and is of a paused type. */
+must_check ErrorCode gate_check(Worker *worker, Deadline deadline, Error *reterr);
+/* By the dispatcher: a claim of this claimer has ended. */
+void gate_note(Worker *worker, const Claimer *claimer, int count);
 
 #endif

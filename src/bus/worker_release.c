@@ -4,6 +4,8 @@
  * Until the database has confirmed it for each of them they are held like any other: their leases are extended, and no handler takes them. One whose
  * lease another transaction has locked is LOCKED; a worker that stops tries to release it until the stop's deadline.
  */
+#include <string.h>
+
 #include "base/log.h"
 #include "bus/claim.h"
 #include "bus/worker_internal.h"
@@ -64,8 +66,17 @@ static void releasing_add(Worker *worker, Releasing *releasing, Execution *execu
     releasing->list[releasing->count++] = execution;
 }
 
-/* The execution given, then those that wait, and if the worker stops those that are LOCKED. */
-static void executions_collect(Worker *worker, Execution *execution, Releasing *releasing)
+static bool type_is_one(const char *type, const char *const *types, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(types[i], type) == 0)
+            return true;
+    return !types;
+}
+
+/* The execution given, then those that wait, and if the worker stops those that are LOCKED. types: only of these; NULL: all. */
+static void executions_collect(Worker *worker, Execution *execution, const char *const *types, int count,
+                               Releasing *releasing)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
@@ -76,6 +87,8 @@ static void executions_collect(Worker *worker, Execution *execution, Releasing *
             releasing_add(worker, releasing, at);
     for (Execution *at = worker->queue.first, *next; at && releasing->count < HELD_MAX; at = next) {
         next = at->next;
+        if (!type_is_one(at->command->type, types, count))
+            continue;
         releasing_add(worker, releasing, at);
         execution_move(worker, at);
     }
@@ -142,19 +155,38 @@ static void executions_lose(Worker *worker, const Releasing *releasing)
         execution_drop(worker, releasing->list[i]);
 }
 
-void executions_release(Worker *worker, Execution *execution)
+static void collected_release(Worker *worker, Arena *arena, Releasing *releasing)
 {
-    scoped(arena_free) Arena *arena     = arena_new(ARENA_BYTES_DEFAULT);
-    Releasing                 releasing = {.list     = arena_array(arena, Execution *, HELD_MAX),
-                                           .commands = arena_array(arena, ClaimedCommand, HELD_MAX),
-                                           .verdicts = arena_array(arena, LeaseVerdict, HELD_MAX)};
-
-    executions_collect(worker, execution, &releasing);
-    while (releasing.count > 0 && leases_release(worker, arena, &releasing)) {
-        verdicts_take(worker, &releasing);
-        if (releasing.count == 0 || !settle_goes_on(worker, OK))
+    while (releasing->count > 0 && leases_release(worker, arena, releasing)) {
+        verdicts_take(worker, releasing);
+        if (releasing->count == 0 || !settle_goes_on(worker, OK))
             break;
         clock_sleep_ms(BUSY_AGAIN_MS);
     }
-    executions_lose(worker, &releasing);
+    executions_lose(worker, releasing);
+}
+
+static Releasing releasing_new(Arena *arena)
+{
+    return (Releasing){.list     = arena_array(arena, Execution *, HELD_MAX),
+                       .commands = arena_array(arena, ClaimedCommand, HELD_MAX),
+                       .verdicts = arena_array(arena, LeaseVerdict, HELD_MAX)};
+}
+
+void executions_release(Worker *worker, Execution *execution)
+{
+    scoped(arena_free) Arena *arena     = arena_new(ARENA_BYTES_DEFAULT);
+    Releasing                 releasing = releasing_new(arena);
+
+    executions_collect(worker, execution, /* types= */ NULL, 0, &releasing);
+    collected_release(worker, arena, &releasing);
+}
+
+void executions_release_types(Worker *worker, const char *const *types, int count)
+{
+    scoped(arena_free) Arena *arena     = arena_new(ARENA_BYTES_DEFAULT);
+    Releasing                 releasing = releasing_new(arena);
+
+    executions_collect(worker, /* execution= */ NULL, types, count, &releasing);
+    collected_release(worker, arena, &releasing);
 }

@@ -236,6 +236,23 @@ static const CommandFlag schedule_run_flags[] = {
     {"--reason",   "TEXT", "why"                                                                                   },
     {NULL,         NULL,   NULL                                                                                    },
 };
+static const CommandFlag domain_pause_flags[] = {
+    {"--type",     "T",    "only this type of commands; default: the whole domain"     },
+    {"--operator", "NAME", "name of the operator; default: the operating system's user"},
+    {"--reason",   "TEXT", "why"                                                       },
+    {NULL,         NULL,   NULL                                                        },
+};
+static const CommandFlag domain_limit_flags[] = {
+    {"--type",     "T",    "only this type of commands; default: the whole domain"                                      },
+    {"--running",  "N",    "at most so many run at the same time"                                                       },
+    {"--rate",     "RATE", "at most so many begin in a second or minute: 100/s, 600/m"                                  },
+    {"--burst",    "N",    "so many may begin at once after a rest; default: no second or minute has more than the rate"},
+    {"--per-key",  NULL,   "for each key by itself, the order key up to its first slash; keys take turns"               },
+    {"--none",     NULL,   "remove the limits, of the type or all of them"                                              },
+    {"--operator", "NAME", "name of the operator; default: the operating system's user"                                 },
+    {"--reason",   "TEXT", "why"                                                                                        },
+    {NULL,         NULL,   NULL                                                                                         },
+};
 static const CommandFlag cancel_flags[] = {
     {"--domain",   "D",    "its domain, if several domains have this id"               },
     {"--operator", "NAME", "name of the operator; default: the operating system's user"},
@@ -408,6 +425,9 @@ const CliCommand cli_commands[] = {
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show the progress of a batch", PLACE_ANY},
     {"domain",  "list",   "",          0, 0, command_domain_list,    domain_list_flags, "list domains: how many commands each has where, and how long the oldest has been queued", PLACE_ANY},
     {"domain",  "show",   "DOMAIN",    1, 1, command_domain_show,    NULL,       "show one domain, and its processes", PLACE_ANY},
+    {"domain",  "pause",  "DOMAIN",    1, 1, command_domain_pause,   domain_pause_flags, "pause a domain or a type of its commands: what runs goes on, nothing else begins", PLACE_DATABASE},
+    {"domain",  "resume", "DOMAIN",    1, 1, command_domain_resume,  domain_pause_flags, "end a pause", PLACE_DATABASE},
+    {"domain",  "limit",  "DOMAIN",    1, 1, command_domain_limit,   domain_limit_flags, "limit how many commands run, or begin in a time; without flags: list the limits", PLACE_DATABASE},
     {"reply",   "list",   "",          0, 0, command_reply_list,     reply_list_flags, "list the queues that pawl has created because a reply_to names them"},
     {"reply",   "read",   "QUEUE",     1, 1, command_reply_read,     reply_read_flags, "read replies, and hide them from other readers for a time"},
     {"reply",   "ack",    "QUEUE MSG_ID READ_COUNT", 3, 3, command_reply_ack, NULL, "acknowledge a reply that was read: delete it"},

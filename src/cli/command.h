@@ -146,6 +146,7 @@ CommandRun command_wallet_balance, command_wallet_entries, command_wallet_show, 
 CommandRun command_wallet_list, command_wallet_holds, command_wallet_transactions;
 CommandRun command_wallet_events, command_wallet_verify;
 CommandRun command_rating_leaderboard, command_rating_history, command_rating_verify;
+CommandRun command_domain_pause, command_domain_resume, command_domain_limit;
 CommandRun command_bench, command_completion, command_health, command_help, command_version;
 
 #endif

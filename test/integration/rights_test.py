@@ -84,7 +84,13 @@ pawl.command_page        reader
 pawl.command_count       reader
 pawl.backlog             reader
 pawl.backlog_domains     reader
+pawl.domain_limit_remove admin
+pawl.domain_limit_set    admin
+pawl.domain_limits       reader
 pawl.domain_list         reader
+pawl.domain_pause        admin
+pawl.domain_pauses       reader worker
+pawl.domain_resume       admin
 pawl.rows_about          reader
 pawl.command_show        app
 pawl.tsq_decide          admin
