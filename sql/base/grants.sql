@@ -195,6 +195,10 @@ as $$
     -- periodic tasks
     ('pawl.task_claim',         'monitor'),
     ('pawl.task_release',       'monitor'),
+    ('pawl.stat_add',           'worker monitor'),
+    ('pawl.stat_maintain',      'monitor'),
+    ('pawl.stat_list',          'reader'),
+    ('pawl.command_times',      'worker monitor'),
     ('pawl.tally_add',          'worker monitor'),
     ('pawl.tally_sum',          'reader'),
     -- API keys
@@ -321,6 +325,9 @@ as $$
     ('pawl.task',              '',                     'reader'),
     ('pawl.least_age',         '',                     'reader'),
     ('pawl.tally',             '',                     'reader'),
+    ('pawl.stat',              '',                     'reader'),
+    ('pawl.stat_hour',         '',                     'reader'),
+    ('pawl.stat_clock',        '',                     'reader'),
     ('pawl.process_definition', 'source',              'reader'),
     ('pawl.process_definition', '',                    'worker'),
     ('pawl.process_definition_step', 'until',          'reader'),

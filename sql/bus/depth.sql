@@ -4,7 +4,7 @@
 -- of a domain that were read lie in a range of numbers, and the rest of the domain is taken to be as dense, but never more than the server's
 -- statistics say the whole table has. An estimate is never below what was counted, and is named in `estimated`.
 --
--- Bounds of one call: 20,000 entries to find which places are deep, 100,000 more for those, 10,000 leases. Lock order: none.
+-- Bounds of one call: 20,000 entries to find which places are deep, 40,000 more for those, 10,000 leases. Lock order: none.
 -- Errors: QU001 a limit or an order that does not exist.
 
 -- Counted rows of one place, in the order of an index on numbers, as the number of all of them. p_first and p_read: the first number and the last
@@ -92,7 +92,7 @@ declare
   v_most integer;
   v_leases bigint;
 begin
-  select array_agg(distinct p.domain_id), least(10000, 100000 / greatest(count(*), 1))
+  select array_agg(distinct p.domain_id), least(10000, 40000 / greatest(count(*), 1))
   into v_deep, v_most
   from pawl.depth_places(p_domains, v_few) p
   where p.counted = v_few;
@@ -184,7 +184,7 @@ create or replace function pawl.domain_list (
   p_name text default null, p_after text default null, p_limit integer default 100, p_order text default 'name',
   p_bound text[] default null)
   returns table (domain text, queued bigint, delayed bigint, parked bigint, running bigint, in_tsq bigint, oldest_at timestamptz,
-                 oldest_s bigint, estimated text[])
+                 oldest_s bigint, estimated text[], recent jsonb)
   language plpgsql stable security definer set search_path = pawl, pg_temp
 as $$
 #variable_conflict use_column
@@ -205,8 +205,20 @@ begin
                order by d.name)
     end;
   return query
+    with recent as materialized (
+      select r.label, jsonb_build_object(
+               'minutes', 5,
+               'sent_per_s', trim_scale(round(coalesce(sum(r.count) filter (where r.measure = 'sent'), 0) / 300, 3)),
+               'ended_per_s', trim_scale(round(coalesce(sum(r.count) filter (where r.measure in ('completed', 'failed', 'rejected')), 0) / 300, 3)),
+               'wait_p50_ms', max(r.p50_us) filter (where r.measure = 'wait') / 1000,
+               'wait_p95_ms', max(r.p95_us) filter (where r.measure = 'wait') / 1000,
+               'run_p50_ms', max(r.p50_us) filter (where r.measure = 'run') / 1000,
+               'run_p95_ms', max(r.p95_us) filter (where r.measure = 'run') / 1000) as recent
+      from pawl.stat_recent(array(select n.name from unnest(v_ids) i (id) join pawl.domain_name n on n.id = i.id)) r
+      group by r.label
+    )
     select n.name, d.queued, d.delayed, d.parked, d.running, d.in_tsq, o.at,
-           greatest(extract(epoch from pawl.now() - o.at), 0)::bigint, d.estimated
+           greatest(extract(epoch from pawl.now() - o.at), 0)::bigint, d.estimated, r.recent
     from (
       select d.*, case when p_order = 'depth' then d.queued end as depth
       from pawl.depths(v_ids) d
@@ -214,6 +226,7 @@ begin
       limit p_limit) d
     cross join lateral (select n.name from pawl.domain_name n where n.id = d.domain_id order by n.row limit 1) n
     cross join lateral (select pawl.domain_oldest(d.domain_id) as at) o
+    left join recent r on r.label = n.name
     order by d.depth desc nulls last, case when p_order = 'depth' then d.delayed + d.parked + d.running + d.in_tsq end desc, n.name;
 end
 $$;

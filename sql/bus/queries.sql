@@ -79,6 +79,12 @@ order by ord
 -- $1 domain, $2 status, $3 type. Columns: value.
 select pawl.command_count($1, $2, $3) as value
 
+-- name: command_times
+-- $1 numbers of commands. Columns: id, wait_us (from the send to the first claim; -1: unknown), run_us (of the attempt that ended it; -1: it has not
+-- ended so), is_running.
+select t.id, coalesce(t.wait_us, -1) as wait_us, coalesce(t.run_us, -1) as run_us, t.is_running
+from pawl.command_times($1::bigint[]) t
+
 -- name: command_decide
 -- $1 command ids, $2 domains or null, $3 decision, $4 operator, $5 reason, $6 result. Columns: as pawl.command_decide;
 -- wake: domains in which commands were queued by it, joined by commas; status: the present one of a command about which
@@ -217,7 +223,10 @@ select coalesce(pawl.domain_find($1::text), 0)::bigint as value
 -- name: domain_list
 -- $1 name or null, $2 the name before the first one, or null, $3 limit, $4 order, $5 patterns of domains or null. Columns: as pawl.domain_list.
 select d.domain, d.queued, d.delayed, d.parked, d.running, d.in_tsq, pawl.micros(d.oldest_at) as oldest_at,
-       coalesce(d.oldest_s, 0) as oldest_s, to_jsonb(d.estimated) as estimated
+       coalesce(d.oldest_s, 0) as oldest_s, to_jsonb(d.estimated) as estimated, d.recent,
+       coalesce(d.recent ->> 'sent_per_s', '-') as sent_per_s, coalesce(d.recent ->> 'ended_per_s', '-') as ended_per_s,
+       coalesce((d.recent ->> 'wait_p50_ms')::bigint, -1) as wait_p50_ms, coalesce((d.recent ->> 'wait_p95_ms')::bigint, -1) as wait_p95_ms,
+       coalesce((d.recent ->> 'run_p50_ms')::bigint, -1) as run_p50_ms, coalesce((d.recent ->> 'run_p95_ms')::bigint, -1) as run_p95_ms
 from pawl.domain_list($1::text, $2::text, $3::integer, $4::text, $5::text[]) d
 
 -- name: domain_limit_remove

@@ -577,3 +577,27 @@ begin
   in_tsq := (select count(*) from (select from pawl.tsq t order by t.id limit 10000) t);
 end
 $$;
+
+-- When some commands were claimed and ended, as pods ask for samples of what they have claimed. wait_us: from the send to the claim, of a first
+-- attempt; run_us: of the attempt whose outcome ended it; null: not known. is_running: a worker has it.
+create or replace function pawl.command_times (p_ids bigint[])
+  returns table (id bigint, wait_us bigint, run_us bigint, is_running boolean)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+begin
+  if (cardinality(p_ids) <= 20000) is not true then
+    raise exception 'ids must be an array of at most 20000' using errcode = 'QU001';
+  end if;
+  return query
+    select c.id,
+           case when coalesce(o.attempts, l.attempt) = 1
+                then greatest((extract(epoch from coalesce(o.started_at, l.started_at) - c.created_at) * 1000000)::bigint, 0) end,
+           greatest((extract(epoch from o.ended_at - o.started_at) * 1000000)::bigint, 0), l.id is not null
+    from unnest(p_ids) i (id)
+    join pawl.command c on c.id = i.id
+    left join pawl.outcome o on o.id = i.id
+    left join pawl.lease l on l.id = i.id;
+end
+$$;

@@ -65,7 +65,7 @@ RouteHandler api_reply_queue_list, api_reply_read, api_reply_ack;
 RouteHandler api_dead_letter_list, api_dead_letter_show, api_dead_letter_retry, api_dead_letter_delete;
 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
-RouteHandler api_domain_list, api_domain_show;
+RouteHandler api_domain_list, api_domain_show, api_stats;
 RouteHandler api_domain_pause, api_domain_resume, api_limit_show, api_limit_set, api_limit_remove;
 RouteHandler api_policy_show, api_policy_set, api_policy_reset;
 RouteHandler api_schedule_list, api_schedule_show, api_schedule_next, api_schedule_create, api_schedule_replace,
@@ -96,7 +96,7 @@ extern const FieldTable     api_empty_body, key_create_table;
 extern const RouteParameter api_reply_queue_parameters[], api_reply_captures[];
 extern const RouteParameter api_key_parameters[], api_dead_letter_parameters[], api_command_parameters[],
     api_tsq_parameters[], api_command_domain_parameters[], api_command_show_parameters[], api_policy_parameters[], api_limit_parameters[],
-    api_domain_parameters[];
+    api_domain_parameters[], api_stats_parameters[];
 extern const RouteParameter api_schedule_parameters[], api_schedule_next_parameters[];
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_show_parameters[],

@@ -76,7 +76,7 @@ static ErrorCode settle_write(Once *once, Response *response, Error *reterr)
     TRY(error_pass(call->code, &call->error, reterr));
     for (int i = 0; i < call->count; i++)
         if (call->items[i]->code == OK)
-            settle_count(call->items[i]);
+            settle_count(call->items[i], metric_series(&domain_metric_table, call->domain));
     settled_write(response_writer(response), settling->given.items.items, call->items, call->count);
     return OK;
 }

@@ -17,8 +17,10 @@
 #include "base/uuid.h"
 #include "bus/dead_letter.h"
 #include "bus/metric.h"
+#include "bus/sample.h"
 #include "client/metric.h"
 #include "pg/migrate.h"
+#include "pg/stat.h"
 #include "pg/tally.h"
 #include "pg/tx.h"
 #include "process/process.h"
@@ -41,6 +43,8 @@
 #define PRUNE_ROWS        1000 /* in one batch */
 #define PRUNE_STEP_MS     300
 #define PRUNE_IDLE_MS     20000 /* after all that can be old enough was read */
+#define STAT_TASK_MS      2000  /* between two checks of the clock */
+#define STAT_DELETE_ROWS  10000 /* as in sql/base/stat.sql: a whole batch says that there may be more */
 #define SCHEMA_MS         30000
 #define MAINTAIN_MS       60000
 #define EXPIRE_MS         500
@@ -415,6 +419,37 @@ static ErrorCode task_tally(void *context, TaskRun *run, Error *reterr)
     return tally_step(tally_own(), daemon->app->pool, run->deadline, reterr);
 }
 
+/* ---- numbers over time ---- */
+
+static ErrorCode stat_store(Pool *pool, Deadline deadline, Error *reterr)
+{
+    ErrorCode code  = sample_measure(pool, deadline, reterr), stored;
+    Error     error = {0};
+
+    stored = stat_flush(pool, deadline, code == OK ? reterr : &error);
+    return code == OK ? stored : code;
+}
+
+static ErrorCode task_stat(void *context, TaskRun *run, Error *reterr)
+{
+    Daemon *daemon = context;
+
+    return stat_is_due() ? stat_store(daemon->app->pool, run->deadline, reterr) : OK;
+}
+
+static ErrorCode task_stat_maintain(void *context, TaskRun *run, Error *reterr)
+{
+    Daemon                   *daemon = context;
+    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions options = {.name = "stat_maintain", .deadline = run->deadline, .arena = arena, .keyed = true};
+    int64_t   deleted;
+
+    TRY(db_call(daemon->app->pool, &options, sql_pg_stat_maintain, DB_NONE, &db_i64_shape, &deleted, reterr));
+    if (deleted >= STAT_DELETE_ROWS)
+        run->next_ms = IDLE_MS;
+    return OK;
+}
+
 /* ---- definitions of processes ---- */
 
 static ErrorCode task_processes(void *context, TaskRun *run, Error *reterr)
@@ -464,6 +499,8 @@ static ErrorCode task_revive(void *context, TaskRun *run, Error *reterr)
 static const PeriodicTask table[] = {
     {"alerts", 2000, STEP_MS, .step = task_alerts},
     {"tally", TALLY_MS, STEP_MS, .step = task_tally},
+    {"stat", STAT_TASK_MS, STEP_MS, .step = task_stat},
+    {"stat-maintain", STAT_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_stat_maintain},
     {PROCESSES_TASK, PROCESSES_MS, STEP_MS, .role = ROLE_WORKER, .step = task_processes},
     {"schema", SCHEMA_MS, STEP_MS, .step = task_schema},
     {"private-postgresql", 2000, REVIVE_MS, .target = TASK_EXTERNAL, .step = task_revive},
@@ -558,6 +595,8 @@ void monitor_release(Daemon *daemon)
     Error     error   = {0};
     bool      released;
 
+    if (stat_store(daemon->app->pool, deadline_in_ms(RELEASE_MS), &error) != OK)
+        log_error(LOG_INFO, "stat", "what was counted in the last minute was not stored", &error);
     if (!(daemon->app->settings.role & ROLE_MONITOR))
         return;
     if (db_call(daemon->app->pool, &options, sql_app_task_release, DB_ARGS(db_text(daemon->holder)), &db_bool_shape,

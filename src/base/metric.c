@@ -11,6 +11,23 @@ const int64_t metric_bounds_us[METRIC_BUCKETS] = {
     100, 250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000,
 };
 
+/* 1 ms to 6 h: what a command waits, and what a handler runs. */
+const int64_t metric_duration_bounds_us[METRIC_BUCKETS] = {
+    1000,    5000,    10000,    25000,    50000,     100000,    250000,     500000,
+    1000000, 2500000, 10000000, 30000000, 120000000, 600000000, 3600000000, 21600000000,
+};
+
+bool metric_is_histogram(MetricKind kind)
+{
+    return kind == METRIC_HISTOGRAM || kind == METRIC_DURATION;
+}
+
+const int64_t *metric_bounds(MetricKind kind)
+{
+    assert(metric_is_histogram(kind));
+    return kind == METRIC_DURATION ? metric_duration_bounds_us : metric_bounds_us;
+}
+
 static void add(_Atomic int64_t *value, int64_t amount)
 {
     atomic_fetch_add_explicit(value, amount, memory_order_relaxed);
@@ -34,32 +51,31 @@ void metric_set(Metric *metric, int64_t value)
 }
 
 /* METRIC_BUCKETS: above all bounds. */
-static size_t bucket_of(int64_t us)
+static size_t bucket_of(const int64_t *bounds_us, int64_t us)
 {
     size_t bucket = 0;
 
     /* Sixteen compares without a branch beat a search whose branches cannot be predicted. */
     for (size_t i = 0; i < METRIC_BUCKETS; i++)
-        bucket += us > metric_bounds_us[i];
+        bucket += us > bounds_us[i];
     return bucket;
 }
 
 void metric_observe_us(Metric *metric, int64_t us)
 {
-    assert(metric->row.kind == METRIC_HISTOGRAM);
-    add(&metric->buckets[bucket_of(us)], 1);
+    add(&metric->buckets[bucket_of(metric_bounds(metric->row.kind), us)], 1);
     add(&metric->sum_us, us > 0 ? us : 0);
 }
 
 int64_t metric_value(const Metric *metric)
 {
-    assert(metric->row.kind != METRIC_HISTOGRAM);
+    assert(!metric_is_histogram(metric->row.kind));
     return load(&metric->buckets[0]);
 }
 
 void metric_histogram(const Metric *metric, MetricHistogram *ret_histogram)
 {
-    assert(metric->row.kind == METRIC_HISTOGRAM);
+    assert(metric_is_histogram(metric->row.kind));
     *ret_histogram = (MetricHistogram){.sum_us = load(&metric->sum_us)};
     for (size_t i = 0; i <= METRIC_BUCKETS; i++) {
         ret_histogram->buckets[i] = load(&metric->buckets[i]);

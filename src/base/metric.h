@@ -24,6 +24,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,7 +33,8 @@
 #define METRIC_BUCKETS    16
 #define METRIC_SERIES_MAX 100
 
-typedef enum { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM } MetricKind;
+/* DURATION: a histogram of times from milliseconds to hours; HISTOGRAM: up to seconds. */
+typedef enum { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_DURATION } MetricKind;
 
 typedef struct {
     MetricKind  kind;
@@ -107,7 +109,9 @@ struct MetricSnapshot {
 int64_t metric_value(const Metric *metric); /* counters and gauges */
 
 /* Upper bounds of the buckets, in microseconds; one more bucket holds larger values. Exported in seconds. */
-extern const int64_t metric_bounds_us[METRIC_BUCKETS];
+extern const int64_t metric_bounds_us[METRIC_BUCKETS], metric_duration_bounds_us[METRIC_BUCKETS];
+bool                 metric_is_histogram(MetricKind kind);
+const int64_t       *metric_bounds(MetricKind kind); /* of a histogram */
 typedef struct {
     int64_t buckets[METRIC_BUCKETS + 1]; /* not cumulative */
     int64_t count;
@@ -128,5 +132,12 @@ typedef struct {
     const Metric *metrics[METRIC_SUM_MAX]; /* NULL: no more */
 } MetricSum;
 int64_t metric_sum(const MetricSum *sum);
+
+/* A metric that every process stores in the database once a minute, as a number over time: by its table's label, or with the label "". */
+typedef struct {
+    const char        *measure;
+    const MetricTable *table;
+    size_t             row;
+} MetricStat;
 
 #endif

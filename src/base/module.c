@@ -47,3 +47,12 @@ const MetricSum *module_sum(size_t index)
                 return sum;
     return NULL;
 }
+
+const MetricStat *module_stat(size_t index)
+{
+    for (size_t i = 0; i < module_count; i++)
+        for (const MetricStat *stat = modules[i]->stats; stat && stat->measure; stat++)
+            if (index-- == 0)
+                return stat;
+    return NULL;
+}

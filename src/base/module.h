@@ -20,6 +20,7 @@ typedef struct {
     const char        *name;
     const MetricTable *metrics[MODULE_TABLES_MAX + 1]; /* NULL: no more */
     const MetricSum   *sums;                           /* a row without a name ends them; NULL: none */
+    const MetricStat  *stats;                          /* a row without a measure ends them; NULL: none */
     const SqlState    *states;                         /* a row without a SQLSTATE ends them; NULL: none */
 } Module;
 
@@ -36,6 +37,7 @@ const Module *module_at(size_t index);
 /* The tables of all modules, in the order of their names. NULL: no more. */
 const MetricTable *module_metrics(size_t index);
 /* Likewise. */
-const MetricSum *module_sum(size_t index);
+const MetricSum  *module_sum(size_t index);
+const MetricStat *module_stat(size_t index);
 
 #endif

@@ -85,7 +85,8 @@ TABLE(decision, "Decision");
     I64("in_tsq", AT(Domain, in_tsq), .help = "wait for an operator"), \
     TIME("oldest_at", AT(Domain, oldest_at), .nullable = true, .help = "since when the oldest queued command has been queued; null: none is queued"), \
     I64("oldest_s", AT(Domain, oldest_s), .help = "its age in seconds; 0: none is queued"), \
-    JSON("estimated", AT(Domain, estimated), .help = "an array of the names of those numbers above that are estimates, because there are thousands")
+    JSON("estimated", AT(Domain, estimated), .help = "an array of the names of those numbers above that are estimates, because there are thousands"), \
+    JSON("recent", AT(Domain, recent), .nullable = true, .help = "the last five minutes, as workers and senders over pods have counted them: minutes, sent_per_s, ended_per_s, wait_p50_ms, wait_p95_ms, run_p50_ms, run_p95_ms (null where nothing was measured); null: nothing was counted")
 static const AnswerField domain_line_fields[] = {DOMAIN_FIELDS};
 TABLE(domain_line, "DomainLine");
 static const AnswerField domain_fields[] = {
@@ -93,6 +94,15 @@ static const AnswerField domain_fields[] = {
 TABLE(domain, "Domain");
 static const AnswerField domains_fields[] = {ROWS("items", domain_line), TEXT("next_cursor", .nullable = true, .help = "null: there is no more")};
 TABLE(domains, "Domains");
+
+static const AnswerField stat_fields[] = {
+    TIME("at", .help = "when the step begins"), I64("count", .help = "how many; of wait and run, how many of the sample were measured"),
+    I64("p50_ms", .nullable = true, .help = "of wait and run; else null"), I64("p95_ms", .nullable = true)};
+static TABLE(stat, "StatPoint");
+static const AnswerField stats_fields[] = {
+    TEXT("measure"), TEXT("label", .nullable = true, .help = "the domain or route; null: all, summed"), TIME("since"), I64("step_s"),
+    ROWS("items", stat, .help = "oldest first; a step in which nothing was counted is left out")};
+TABLE(stats, "Stats");
 
 static const AnswerField policy_fields[] = {
     TEXT("type", .help = "* is the domain's own"), JSON("delays_s", .help = "an array of numbers"), BOOL("is_default"),

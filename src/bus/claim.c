@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "bus/metric.h"
+#include "bus/sample.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -214,6 +215,7 @@ static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFro
     }
     claim_cursor_took(&claimer->cursor, clock_mono(), *ret_list, *ret_count);
     metric_add(&bus_metrics.claimed, *ret_count);
+    sample_claimed(claimer->domain, *ret_list, *ret_count);
     return OK;
 }
 

@@ -88,6 +88,24 @@ typedef struct {
 /* By domain, as a monitor has read them last. */
 extern MetricSnapshot bus_depths;
 
+/* clang-format off */
+#define DOMAIN_METRICS(X) \
+    X(sent,      COUNTER,  "pawl_domain_commands_total", "event=\"sent\"",      "commands sent from this pod and ends of attempts that it settled, by domain; failed: now in troubleshooting") \
+    X(completed, COUNTER,  "pawl_domain_commands_total", "event=\"completed\"", "commands sent from this pod and ends of attempts that it settled, by domain; failed: now in troubleshooting") \
+    X(retried,   COUNTER,  "pawl_domain_commands_total", "event=\"retried\"",   "commands sent from this pod and ends of attempts that it settled, by domain; failed: now in troubleshooting") \
+    X(failed,    COUNTER,  "pawl_domain_commands_total", "event=\"failed\"",    "commands sent from this pod and ends of attempts that it settled, by domain; failed: now in troubleshooting") \
+    X(rejected,  COUNTER,  "pawl_domain_commands_total", "event=\"rejected\"",  "commands sent from this pod and ends of attempts that it settled, by domain; failed: now in troubleshooting") \
+    X(wait,      DURATION, "pawl_domain_wait_seconds",   "",                    "time from send to claim of commands without a delay: of a sample of what this pod has claimed, measured once a minute") \
+    X(run,       DURATION, "pawl_domain_run_seconds",    "",                    "time from claim to end of the attempts that ended commands: of the same sample")
+/* clang-format on */
+
+typedef struct {
+    DOMAIN_METRICS(METRIC_FIELD)
+} DomainMetrics;
+
+/* Label "domain": metric_series(&domain_metric_table, "shop") gives the DomainMetrics of a domain. */
+extern const MetricTable domain_metric_table;
+
 /* Label "domain": metric_series(&worker_metric_table, "shop") gives the WorkerMetrics of a domain. */
 extern const MetricTable worker_metric_table;
 

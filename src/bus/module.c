@@ -7,6 +7,9 @@
 
 BusMetrics bus_metrics = {BUS_METRICS(METRIC_INIT)};
 
+static const DomainMetrics domain_metrics      = {DOMAIN_METRICS(METRIC_INIT)};
+const MetricTable          domain_metric_table = METRIC_TABLE("domain", domain_metrics);
+
 static const WorkerMetrics worker_metrics      = {WORKER_METRICS(METRIC_INIT)};
 const MetricTable          worker_metric_table = METRIC_TABLE("domain", worker_metrics);
 
@@ -23,6 +26,14 @@ static const MetricSum sums[] = {
     {"handlers_failed", {&bus_metrics.settled_retried, &bus_metrics.settled_failed}},
     {0}
 };
+#define STAT(measure)                                                                     \
+    {                                                                                     \
+        #measure, &domain_metric_table, offsetof(DomainMetrics, measure) / sizeof(Metric) \
+    }
+static const MetricStat stats[] = {
+    STAT(sent), STAT(completed), STAT(retried), STAT(failed), STAT(rejected), STAT(wait), STAT(run), {0},
+};
+
 /* PW: dead letters. QU: commands. */
 /* clang-format off */
 static const SqlState states[] = {
@@ -49,8 +60,9 @@ static const SqlState states[] = {
 
 static const Module bus_module = {
     .name    = "bus",
-    .metrics = {&metric_table, &depth_metric_table, &worker_metric_table},
+    .metrics = {&metric_table, &depth_metric_table, &domain_metric_table, &worker_metric_table},
     .sums    = sums,
+    .stats   = stats,
     .states  = states
 };
 MODULE_JOIN(bus_module)

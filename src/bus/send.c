@@ -456,10 +456,27 @@ static int items_prepare(Arena *arena, SendItem **items, int count, SendItem **r
     return good;
 }
 
+/* Most calls have items of one domain. */
+static void send_count_domains(SendItem *const *items, int count)
+{
+    DomainMetrics *metrics = NULL;
+    const char    *domain  = NULL;
+
+    for (int i = 0; i < count; i++) {
+        if (items[i]->code != OK || !items[i]->is_new)
+            continue;
+        if (!domain || strcmp(domain, items[i]->domain) != 0)
+            metrics = metric_series(&domain_metric_table, items[i]->domain);
+        domain = items[i]->domain;
+        metric_add(&metrics->sent, 1);
+    }
+}
+
 void send_count(SendItem *const *items, int count)
 {
     int new = 0, refused = 0, busy = 0;
 
+    send_count_domains(items, count);
     for (int i = 0; i < count; i++) {
         new += items[i]->code == OK &&items[i]->is_new;
         refused += items[i]->code != OK && !items[i]->busy;

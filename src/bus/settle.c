@@ -222,18 +222,29 @@ bool settle_is_canceled(const SettleItem *item)
     return item->status && strcmp(item->status, "CANCELED") == 0;
 }
 
-void settle_count(const SettleItem *item)
+void settle_count(const SettleItem *item, DomainMetrics *domain)
 {
     static Metric *const metrics[OUTCOME_COUNT] = {
         [OUTCOME_COMPLETE] = &bus_metrics.settled_completed, [OUTCOME_RETRY] = &bus_metrics.settled_retried,
         [OUTCOME_FAIL] = &bus_metrics.settled_failed,        [OUTCOME_REJECT] = &bus_metrics.settled_rejected,
         [OUTCOME_SNOOZE] = &bus_metrics.settled_snoozed,
     };
+    Metric *const of_domain[OUTCOME_COUNT] = {
+        [OUTCOME_COMPLETE] = &domain->completed,
+        [OUTCOME_RETRY]    = &domain->retried,
+        [OUTCOME_FAIL]     = &domain->failed,
+        [OUTCOME_REJECT]   = &domain->rejected,
+    };
+    bool is_canceled = settle_is_canceled(item);
+    /* The last attempt has no next one. */
+    bool is_given_up = item->outcome == OUTCOME_RETRY && item->status && strcmp(item->status, "IN_TSQ") == 0;
 
-    metric_add(settle_is_canceled(item) ? &bus_metrics.settled_canceled
-               : item->settled          ? metrics[item->outcome]
-                                        : &bus_metrics.settled_lost,
+    metric_add(is_canceled     ? &bus_metrics.settled_canceled
+               : item->settled ? metrics[item->outcome]
+                               : &bus_metrics.settled_lost,
                1);
+    if (!is_canceled && item->settled)
+        metric_add(of_domain[is_given_up ? OUTCOME_FAIL : item->outcome], 1);
 }
 
 /* ---- one bad item never fails the others ---- */

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "bus/metric.h"
 #include "bus/waker.h"
 #include "pg/pool.h"
 #include "pg/query.h"
@@ -67,7 +68,7 @@ must_check ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *ret
 void settle_each(Pool *pool, Deadline deadline, const Wake *wake, SettleItem **items, int count);
 /* It was canceled while it was leased: no outcome of the handler counts but a completion. */
 bool settle_is_canceled(const SettleItem *item);
-/* Into the metrics, once for each item, after its transaction has ended. */
-void settle_count(const SettleItem *item);
+/* Into the metrics, also those of its domain, once for each item, after its transaction has ended. */
+void settle_count(const SettleItem *item, DomainMetrics *domain);
 
 #endif

@@ -11,8 +11,10 @@
 #include "base/memory.h"
 #include "bus/metric.h"
 #include "bus/offer.h"
+#include "bus/sample.h"
 #include "bus/waker.h"
 #include "bus/worker_internal.h"
+#include "pg/stat.h"
 #include "pg/tally.h"
 
 #define LEASE_MS_DEFAULT 30000
@@ -81,16 +83,17 @@ Worker *worker_new(const WorkerOptions *options)
         worker->options.ahead_max = AHEAD_MAX;
     if (!worker->options.lease_ms)
         worker->options.lease_ms = LEASE_MS_DEFAULT;
-    worker->claimer       = claimer_new(options->pool, options->domain, options->types, options->name);
-    worker->metrics       = metric_series(&worker_metric_table, options->domain);
-    worker->waker         = waker_new(options->pool);
-    worker->wake          = (Wake){worker_notify, worker};
-    worker->outcomes_end  = &worker->outcomes;
-    worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
-    worker->stop_deadline = deadline_never();
-    worker->again_ms      = -1;
-    worker->handler_us    = 10 * AHEAD_US_MAX; /* until it is known to be less */
-    worker->command_bytes = COMMAND_BYTES_FIRST;
+    worker->claimer        = claimer_new(options->pool, options->domain, options->types, options->name);
+    worker->metrics        = metric_series(&worker_metric_table, options->domain);
+    worker->domain_metrics = metric_series(&domain_metric_table, options->domain);
+    worker->waker          = waker_new(options->pool);
+    worker->wake           = (Wake){worker_notify, worker};
+    worker->outcomes_end   = &worker->outcomes;
+    worker->arena          = arena_new(ARENA_BYTES_DEFAULT);
+    worker->stop_deadline  = deadline_never();
+    worker->again_ms       = -1;
+    worker->handler_us     = 10 * AHEAD_US_MAX; /* until it is known to be less */
+    worker->command_bytes  = COMMAND_BYTES_FIRST;
     mutex_init(&worker->mutex);
     cond_init(&worker->arrived);
     cond_init(&worker->changed);
@@ -240,7 +243,7 @@ void worker_count(Worker *worker, const SettleItem *item)
         counted = &by_outcome[OUTCOME_FAIL];
     ++*counted->count;
     metric_add(counted->metric, 1);
-    settle_count(item);
+    settle_count(item, worker->domain_metrics);
 }
 
 /* ---- the dispatcher ---- */
@@ -556,10 +559,16 @@ static void outage_note(Worker *worker, ErrorCode code, const Error *error)
         worker_wait(worker, mono_plus_ms(clock_mono(), OUTAGE_MS), /* for_space= */ false);
 }
 
-/* For alerts over all processes. What cannot be written is written with the next flush. */
+/* For alerts over all processes, and numbers over time. What cannot be written is written with the next flush. */
 static void counts_flush(Worker *worker, bool is_last)
 {
-    (void)!(is_last ? tally_flush : tally_step)(tally_own(), worker->options.pool, deadline_in_ms(TALLY_CALL_MS), NULL);
+    Pool *pool = worker->options.pool;
+
+    (void)!(is_last ? tally_flush : tally_step)(tally_own(), pool, deadline_in_ms(TALLY_CALL_MS), NULL);
+    if (!stat_is_due() && !is_last)
+        return;
+    (void)!sample_measure(pool, deadline_in_ms(TALLY_CALL_MS), NULL);
+    (void)!stat_flush(pool, deadline_in_ms(TALLY_CALL_MS), NULL);
 }
 
 static ErrorCode worker_loop(Worker *worker, Error *reterr)

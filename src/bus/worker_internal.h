@@ -89,6 +89,7 @@ struct Execution {
 struct Worker {
     WorkerOptions  options;
     WorkerMetrics *metrics;
+    DomainMetrics *domain_metrics;
     Claimer       *claimer;
     Waker         *waker;
     Requeuer      *requeuer;

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "bus/metric.h"
 #include "bus/offer.h"
+#include "bus/sample.h"
 #include "bus/worker_internal.h"
 
 /* Held while workers are asked; taken before the mutex of a worker. */
@@ -196,6 +197,7 @@ void offer_end(Offer *offer, const ClaimedCommand *started, int count)
         claimed_batch_measure(worker, batch, count);
         metric_add(&bus_metrics.claimed, count);
         metric_add(&bus_metrics.started, count);
+        sample_claimed(worker->options.domain, started, count);
     }
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 

@@ -253,6 +253,14 @@ static const CommandFlag domain_limit_flags[] = {
     {"--reason",   "TEXT", "why"                                                                                        },
     {NULL,         NULL,   NULL                                                                                         },
 };
+static const CommandFlag stats_flags[] = {
+    {"--measure", "M",
+     "sent, completed, retried, failed, rejected, wait, run, transfers, http_2xx, ...; default: a table of the "
+     "domain's"                                                                                                   },
+    {"--since",   "TIME", "from this moment on: 1h for an hour ago, 2026-11-15, 2026-11-15T10:30:00Z; default: 1h"},
+    {"--step",    "TIME", "length of a step, in whole minutes: 1m, 1h; default: about 60 steps"                   },
+    {NULL,        NULL,   NULL                                                                                    },
+};
 static const CommandFlag cancel_flags[] = {
     {"--domain",   "D",    "its domain, if several domains have this id"               },
     {"--operator", "NAME", "name of the operator; default: the operating system's user"},
@@ -431,6 +439,7 @@ const CliCommand cli_commands[] = {
     {"reply",   "list",   "",          0, 0, command_reply_list,     reply_list_flags, "list the queues that pawl has created because a reply_to names them"},
     {"reply",   "read",   "QUEUE",     1, 1, command_reply_read,     reply_read_flags, "read replies, and hide them from other readers for a time"},
     {"reply",   "ack",    "QUEUE MSG_ID READ_COUNT", 3, 3, command_reply_ack, NULL, "acknowledge a reply that was read: delete it"},
+    {"stats",   NULL,     "[DOMAIN]",  0, 1, command_stats,          stats_flags, "show numbers over time: what was sent and ended, how long commands waited and ran"},
     {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain", PLACE_ANY},
     {"policy",  "set",    "DOMAIN [DELAYS]", 1, 2, command_policy_set, policy_set_flags, "set the delays before retries: 10s,1m,5m; the last one applies to all further attempts", PLACE_ANY},
     {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default delays", PLACE_ANY},

@@ -131,7 +131,7 @@ CommandRun command_dlq_list, command_dlq_show, command_dlq_retry, command_dlq_de
 CommandRun command_key_create, command_key_list, command_key_revoke;
 CommandRun command_batch_create, command_batch_list, command_batch_seal, command_batch_show;
 CommandRun command_reply_list, command_reply_read, command_reply_ack;
-CommandRun command_domain_list, command_domain_show;
+CommandRun command_domain_list, command_domain_show, command_stats;
 CommandRun command_send, command_work, command_policy_show, command_policy_set, command_policy_reset;
 CommandRun command_command_show, command_command_list, command_command_cancel;
 CommandRun command_tsq_list, command_tsq_retry, command_tsq_cancel, command_tsq_complete;

@@ -12,7 +12,7 @@
 
 /* A domain as a line of a table: "~158000" is an estimate. */
 typedef struct {
-    const char *domain, *queued, *delayed, *parked, *running, *in_tsq, *oldest;
+    const char *domain, *queued, *delayed, *parked, *running, *in_tsq, *oldest, *in, *out, *wait;
 } DomainLine;
 
 static const char *number_text(Arena *arena, const Domain *domain, const char *name, int64_t number)
@@ -38,6 +38,18 @@ static const char *age_text(Arena *arena, const Domain *domain)
     return arena_print(arena, "%" PRId64 "d%02" PRId64 "h", s / 86400, s % 86400 / 3600);
 }
 
+/* "250ms", "3.2s", "2h05m". */
+static const char *time_text(Arena *arena, int64_t ms)
+{
+    if (ms < 0)
+        return "-";
+    if (ms < 1000)
+        return arena_print(arena, "%" PRId64 "ms", ms);
+    if (ms < 60000)
+        return arena_print(arena, "%.1fs", (double)ms / 1000);
+    return arena_print(arena, "%" PRId64 "m%02" PRId64 "s", ms / 60000, ms / 1000 % 60);
+}
+
 static DomainLine line_of(Arena *arena, const Domain *domain)
 {
     return (DomainLine){domain->domain,
@@ -46,17 +58,23 @@ static DomainLine line_of(Arena *arena, const Domain *domain)
                         number_text(arena, domain, "parked", domain->parked),
                         number_text(arena, domain, "running", domain->running),
                         number_text(arena, domain, "in_tsq", domain->in_tsq),
-                        age_text(arena, domain)};
+                        age_text(arena, domain),
+                        domain->sent_per_s,
+                        domain->ended_per_s,
+                        time_text(arena, domain->wait_p95_ms)};
 }
 
 static const ListColumn line_columns[] = {
-    {"domain",   NULL, CELL_TEXT, offsetof(DomainLine, domain) },
-    {">queued",  NULL, CELL_TEXT, offsetof(DomainLine, queued) },
-    {">oldest",  NULL, CELL_TEXT, offsetof(DomainLine, oldest) },
-    {">running", NULL, CELL_TEXT, offsetof(DomainLine, running)},
-    {">delayed", NULL, CELL_TEXT, offsetof(DomainLine, delayed)},
-    {">parked",  NULL, CELL_TEXT, offsetof(DomainLine, parked) },
-    {">in tsq",  NULL, CELL_TEXT, offsetof(DomainLine, in_tsq) },
+    {"domain",    NULL, CELL_TEXT, offsetof(DomainLine, domain) },
+    {">queued",   NULL, CELL_TEXT, offsetof(DomainLine, queued) },
+    {">oldest",   NULL, CELL_TEXT, offsetof(DomainLine, oldest) },
+    {">running",  NULL, CELL_TEXT, offsetof(DomainLine, running)},
+    {">delayed",  NULL, CELL_TEXT, offsetof(DomainLine, delayed)},
+    {">parked",   NULL, CELL_TEXT, offsetof(DomainLine, parked) },
+    {">in tsq",   NULL, CELL_TEXT, offsetof(DomainLine, in_tsq) },
+    {">in/s",     NULL, CELL_TEXT, offsetof(DomainLine, in)     },
+    {">out/s",    NULL, CELL_TEXT, offsetof(DomainLine, out)    },
+    {">wait p95", NULL, CELL_TEXT, offsetof(DomainLine, wait)   },
 };
 static const ListShape line_shape = {line_columns, COUNT(line_columns), sizeof(DomainLine), "no domains", NULL};
 static const ListShape json_shape = {line_columns, COUNT(line_columns), sizeof(Domain), "no domains", domain_write};
@@ -114,6 +132,11 @@ static void domain_print(Call *call, const Domain *domain)
     print_line("delayed", line.delayed);
     print_line("parked", line.parked);
     print_line("in tsq", line.in_tsq);
+    if (domain->recent)
+        print_line("5 minutes",
+                   arena_print(call->arena, "%s sent and %s ended per second; wait p50 %s, p95 %s; run p50 %s, p95 %s",
+                               line.in, line.out, time_text(call->arena, domain->wait_p50_ms), line.wait,
+                               time_text(call->arena, domain->run_p50_ms), time_text(call->arena, domain->run_p95_ms)));
 }
 
 ErrorCode command_domain_show(Call *call, Error *reterr)

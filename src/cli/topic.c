@@ -95,8 +95,10 @@ static const ListColumn metric_columns[] = {
 
 static MetricLine metric_line(const MetricRow *row, const char *label)
 {
-    static const char *const kinds[] = {
-        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
+    static const char *const kinds[] = {[METRIC_COUNTER]   = "counter",
+                                        [METRIC_GAUGE]     = "gauge",
+                                        [METRIC_HISTOGRAM] = "histogram",
+                                        [METRIC_DURATION]  = "histogram"};
 
     return (MetricLine){row->name, kinds[row->kind], label, row->help};
 }

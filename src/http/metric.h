@@ -23,6 +23,21 @@
     X(seconds,     HISTOGRAM, "pawl_http_request_seconds", "",             "time from the request read to the response ready")
 /* clang-format on */
 
+/* clang-format off */
+#define ROUTE_METRICS(X) \
+    X(status_2xx, COUNTER,   "pawl_http_route_requests_total", "code=\"2xx\"", "requests answered, by route and class of status") \
+    X(status_3xx, COUNTER,   "pawl_http_route_requests_total", "code=\"3xx\"", "requests answered, by route and class of status") \
+    X(status_4xx, COUNTER,   "pawl_http_route_requests_total", "code=\"4xx\"", "requests answered, by route and class of status") \
+    X(status_5xx, COUNTER,   "pawl_http_route_requests_total", "code=\"5xx\"", "requests answered, by route and class of status") \
+    X(seconds,    HISTOGRAM, "pawl_http_route_seconds",        "",             "time from the request read to the response ready, by route")
+/* clang-format on */
+
+typedef struct {
+    ROUTE_METRICS(METRIC_FIELD)
+} RouteMetrics;
+/* Label "route": metric_series(&route_metric_table, "GET /v1/commands") gives the RouteMetrics of a route. */
+extern const MetricTable route_metric_table;
+
 typedef struct {
     HTTP_METRICS(METRIC_FIELD)
 } HttpMetrics;

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -34,6 +35,44 @@ void peer_name_request(Peer *peer)
     request->id[length] = '\0';
 }
 
+/* Of the request's route; NULL: none was found. */
+static RouteMetrics *metrics_of_route(const Request *request)
+{
+    static const char *const methods[HTTP_METHOD_COUNT] = {
+        [HTTP_GET] = "GET", [HTTP_POST] = "POST", [HTTP_PUT] = "PUT", [HTTP_DELETE] = "DELETE"};
+
+    const Server            *server = request->peer->loop->server;
+    const Route             *route  = request->match.route;
+    _Atomic(RouteMetrics *) *slot;
+    RouteMetrics            *metrics;
+    char                     name[200];
+
+    if (!route)
+        return NULL;
+    slot    = &server->route_metrics[route - server->options.routes.rows];
+    metrics = atomic_load_explicit(slot, memory_order_acquire);
+    if (metrics)
+        return metrics;
+    snprintf(name, sizeof name, "%s %s", methods[route->method], route->path);
+    metrics = metric_series(&route_metric_table, name);
+    atomic_store_explicit(slot, metrics, memory_order_release);
+    return metrics;
+}
+
+static void count_route(const Request *request, int status, int64_t us)
+{
+    RouteMetrics *metrics = metrics_of_route(request);
+
+    if (!metrics)
+        return;
+    metric_add(status < 300   ? &metrics->status_2xx
+               : status < 400 ? &metrics->status_3xx
+               : status < 500 ? &metrics->status_4xx
+                              : &metrics->status_5xx,
+               1);
+    metric_observe_us(&metrics->seconds, us);
+}
+
 static void count_answer(const Request *request)
 {
     static Metric *const by_class[] = {[2] = &http_metrics.status_2xx,
@@ -47,6 +86,7 @@ static void count_answer(const Request *request)
     metric_add(by_class[status / 100], 1);
     if (request->began.ns != 0)
         metric_observe_us(&http_metrics.seconds, us);
+    count_route(request, status, us);
     log_write(LOG_DEBUG, "http", "request answered", LOG_STR("id", request->id), LOG_STR("key", request->check.name),
               LOG_STR("method", request->head.method), LOG_STR("path", request->head.target), LOG_INT("status", status),
               LOG_INT("us", us));

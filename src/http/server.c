@@ -169,15 +169,16 @@ ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *r
         return fail(reterr, ERR_CONFLICT,
                     "address \"%s\" is already in use: choose another with --listen or PAWL_LISTEN", options->listen);
     }
-    Server *server     = memory_new(1, sizeof *server);
-    server->options    = with_defaults(options);
-    server->listen_fd  = fd;
-    server->port       = port_of(fd);
-    server->loop_count = server->options.network_threads;
-    server->loops      = memory_new((size_t)server->loop_count, sizeof *server->loops);
-    server->unsent     = share_new(server->options.unsent_bytes_max);
-    server->bodies     = share_new(bodies_most(&server->options));
-    server->places     = share_new(server->options.connections_max);
+    Server *server        = memory_new(1, sizeof *server);
+    server->options       = with_defaults(options);
+    server->listen_fd     = fd;
+    server->port          = port_of(fd);
+    server->loop_count    = server->options.network_threads;
+    server->loops         = memory_new((size_t)server->loop_count, sizeof *server->loops);
+    server->route_metrics = memory_new(server->options.routes.count + 1, sizeof *server->route_metrics);
+    server->unsent        = share_new(server->options.unsent_bytes_max);
+    server->bodies        = share_new(bodies_most(&server->options));
+    server->places        = share_new(server->options.connections_max);
     mutex_init(&server->mutex);
     cond_init(&server->quiet);
     server->executor = executor_new(server->options.executor_threads, server->options.reader_threads,
@@ -238,6 +239,7 @@ void server_free(Server *server)
         close(server->listen_fd);
     cond_done(&server->quiet);
     mutex_done(&server->mutex);
+    free(server->route_metrics);
     free(server->loops);
     free(server);
 }

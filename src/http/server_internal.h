@@ -17,6 +17,7 @@
 #include "base/share.h"
 #include "base/sync.h"
 #include "http/executor.h"
+#include "http/metric.h"
 #include "http/request_internal.h"
 #include "http/server.h"
 
@@ -103,16 +104,17 @@ struct Loop {
 typedef enum { SERVER_RUNNING, SERVER_DRAINING, SERVER_STOPPING } ServerPhase;
 
 struct Server {
-    ServerOptions options; /* defaults filled in */
-    int           listen_fd;
-    int           port;
-    Executor     *executor;
-    Share        *unsent; /* bytes of large responses that are being sent, by key */
-    Share        *bodies; /* bytes of large bodies, until their responses are sent, by key */
-    Share        *places; /* connections, by the key that was used last */
-    int           loop_count;
-    Loop         *loops;
-    int           loop_next; /* who gets the next connection; only the first loop, which accepts, touches it */
+    ServerOptions            options; /* defaults filled in */
+    int                      listen_fd;
+    int                      port;
+    Executor                *executor;
+    Share                   *unsent; /* bytes of large responses that are being sent, by key */
+    Share                   *bodies; /* bytes of large bodies, until their responses are sent, by key */
+    Share                   *places; /* connections, by the key that was used last */
+    int                      loop_count;
+    Loop                    *loops;
+    _Atomic(RouteMetrics *) *route_metrics; /* by the index of the route; NULL: not used yet */
+    int loop_next; /* who gets the next connection; only the first loop, which accepts, touches it */
 
     atomic_int phase;     /* ServerPhase */
     atomic_int open;      /* connections, all */

@@ -9,8 +9,10 @@
 
 #include "base/module.h"
 
-static const char *const kinds[] = {
-    [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
+static const char *const kinds[] = {[METRIC_COUNTER]   = "counter",
+                                    [METRIC_GAUGE]     = "gauge",
+                                    [METRIC_HISTOGRAM] = "histogram",
+                                    [METRIC_DURATION]  = "histogram"};
 
 /* labels: "" or pairs, each ended by a comma. more: "" or one more pair. */
 static void write_name(Text *text, const char *name, const char *suffix, const char *labels, const char *more)
@@ -34,7 +36,7 @@ static void write_histogram(Text *text, const Metric *metric, const char *labels
         char bound[32];
 
         sum += histogram.buckets[i];
-        snprintf(bound, sizeof bound, "le=\"%g\"", (double)metric_bounds_us[i] / 1e6);
+        snprintf(bound, sizeof bound, "le=\"%g\"", (double)metric_bounds(metric->row.kind)[i] / 1e6);
         write_name(text, name, "_bucket", labels, bound);
         text_print(text, "%" PRId64 "\n", sum);
     }
@@ -72,7 +74,7 @@ static void write_metric(Text *text, const MetricTable *table, size_t row, const
         label_print(&labels, table->label, metric_series_value(series));
     if (metric->row.label[0])
         text_print(&labels, "%s,", metric->row.label);
-    if (metric->row.kind == METRIC_HISTOGRAM) {
+    if (metric_is_histogram(metric->row.kind)) {
         write_histogram(text, metric, text_string(&labels));
         return;
     }

@@ -8,6 +8,10 @@
 WalletMetrics wallet_metrics = {WALLET_METRICS(METRIC_INIT)};
 
 static const MetricTable metric_table = METRIC_TABLE(NULL, wallet_metrics);
+static const MetricStat  stats[]      = {
+    {"transfers", &metric_table, offsetof(WalletMetrics, posted) / sizeof(Metric)},
+    {0},
+};
 /* clang-format off */
 static const SqlState states[] = {
     {"QW001", ERR_INVALID},
@@ -55,5 +59,5 @@ static const SqlState states[] = {
 };
 /* clang-format on */
 
-static const Module wallet_module = {.name = "wallet", .metrics = {&metric_table}, .states = states};
+static const Module wallet_module = {.name = "wallet", .metrics = {&metric_table}, .stats = stats, .states = states};
 MODULE_JOIN(wallet_module)

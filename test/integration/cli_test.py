@@ -14,7 +14,7 @@ COMMANDS = ["serve", "send", "work", "command show", "command list", "command ca
             "tsq cancel", "tsq complete", "batch create", "batch list", "batch seal", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
             "db status", "db url", "dlq list", "dlq show", "dlq retry", "dlq delete", "key create", "key list",
             "key revoke", "policy set", "policy show", "policy reset",
-            "domain list", "domain show", "domain pause", "domain resume", "domain limit", "reply list", "reply read", "reply ack",
+            "domain list", "domain show", "domain pause", "domain resume", "domain limit", "stats", "reply list", "reply read", "reply ack",
             *(f"process {verb}" for verb in ("define", "definitions", "start", "show", "list", "signal", "retry", "cancel", "complete", "move")),
             "rating leaderboard", "rating history", "rating verify",
             "bench bot", "bench commands", "bench latency", "bench processes", "bench transfers", "health", "completion", "help", "version", *(f"wallet {verb}" for verb in (

@@ -215,6 +215,7 @@ def tour_commands(tour, pawl):
         tour.ask("POST", "/v1/tsq/{id}/" + verb, {"operator": "ann", **body}, id=one)
     tour.ask("POST", "/v1/commands/{id}/cancel", {}, id=failed[0])
     tour.ask("GET", "/v1/domains", query="?order=depth&limit=2")
+    tour.ask("GET", "/v1/stats", query="?measure=wait&domain=shop")
     tour.ask("GET", "/v1/domains/{domain}", domain="shop")
     tour.ask("POST", "/v1/domains/{domain}/pause", {"types": ["idle"], "reason": "why"}, domain="shop")
     tour.ask("POST", "/v1/domains/{domain}/resume", {"types": ["idle"]}, domain="shop")

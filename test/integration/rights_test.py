@@ -191,6 +191,10 @@ pawl.dead_letter_delete  admin
 pawl.task_claim          monitor
 pawl.task_release        monitor
 pawl.tally_add           worker monitor
+pawl.stat_add             worker monitor
+pawl.stat_maintain        monitor
+pawl.stat_list            reader
+pawl.command_times        worker monitor
 pawl.tally_sum           reader
 
 pawl.key_find            app
