@@ -1,7 +1,8 @@
 -- stat.sql - numbers over time: what processes count, by minute for 14 days and by hour for a year.
 --
--- Each process stores what it has counted since its last flush, one row per measure and label, under the minute of the database's clock. No row is
--- added to: sums are made when they are read. A process that dies loses what it has not stored, at most a minute.
+-- Each process stores what it has counted since its last flush, one row per measure and label, under the minute of the
+-- database's clock. No row is added to: sums are made when they are read. A process that dies loses what it has not
+-- stored, at most a minute.
 -- Invariant: a flush (source, number) is counted once, however often it is repeated. Numbers of a source grow.
 -- Lock order: the row of the source; in retention the row of the clock, then old rows that no other call deletes.
 -- Errors: PW003 an argument is missing or out of range.
@@ -11,11 +12,12 @@ create or replace function pawl.stat_bounds ()
   returns bigint[]
   language sql immutable
 as $$
-  select '{1000,5000,10000,25000,50000,100000,250000,500000,1000000,2500000,10000000,30000000,120000000,600000000,3600000000,21600000000}'::bigint[]
+  select array[1000, 5000, 10000, 25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 10000000, 30000000, 120000000,
+               600000000, 3600000000, 21600000000]
 $$;
 
--- The time below which this share of the values is, by linear interpolation within a bucket. Values above the last bound count as that. Null
--- without values.
+-- The time below which this share of the values is, by linear interpolation within a bucket. Values above the last
+-- bound count as that. Null without values.
 create or replace function pawl.stat_quantile_us (p_buckets bigint[], p_share double precision)
   returns bigint
   language plpgsql immutable
@@ -57,7 +59,8 @@ exception when duplicate_function then
 end
 $$;
 
--- What a process has counted since its last flush. p_buckets: per row null, or an array as text. Returns how many rows are new: 0 for a repeat.
+-- What a process has counted since its last flush. p_buckets: per row null, or an array as text. Returns how many rows
+-- are new: 0 for a repeat.
 create or replace function pawl.stat_add (
   p_source uuid, p_flush bigint, p_measures text[], p_labels text[], p_counts bigint[], p_buckets text[])
   returns bigint
@@ -79,7 +82,7 @@ begin
     where (u.measure ~ '^[a-z][a-z0-9_]{0,30}$' and char_length(u.label) <= 200 and u.count between 1 and 1000000000000
            and (u.buckets is null or u.buckets ~ '^\{[0-9]{1,13}(,[0-9]{1,13}){0,16}\}$')) is not true)
   then
-    raise exception 'measures must be names, labels at most 200 characters, counts from 1 to 1000000000000, buckets up to 17 counts'
+    raise exception 'measures must be names, labels at most 200 characters, counts at most 1000000000000, buckets 17'
       using errcode = 'PW003';
   end if;
   insert into pawl.stat_source as s (source, flush, at) values (p_source, p_flush, v_now)
@@ -96,9 +99,10 @@ begin
 end
 $$;
 
--- What a monitor does once a minute: sums up to p_hours hours that have ended, and deletes up to p_limit rows of each table that are older than
--- 14 days or a year. An hour is summed from its rows, so it may be summed twice. It is over for five minutes: rows get the minute of their insert, and
--- a transaction that inserts them ends sooner. Returns how many rows were deleted.
+-- What a monitor does once a minute: sums up to p_hours hours that have ended, and deletes up to p_limit rows of each
+-- table that are older than 14 days or a year. An hour is summed from its rows, so it may be summed twice. It is over
+-- for five minutes: rows get the minute of their insert, and a transaction that inserts them ends sooner. Returns how
+-- many rows were deleted.
 create or replace function pawl.stat_maintain (p_limit integer default 10000, p_hours integer default 24)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -121,29 +125,33 @@ begin
     where s.at >= v_hour and s.at < v_hour + interval '1 hour'
     group by s.measure, s.label
     on conflict (measure, label, at) do update set count = excluded.count, buckets = excluded.buckets;
-    v_hour := coalesce((select date_trunc('hour', s.at) from pawl.stat s where s.at >= v_hour + interval '1 hour' order by s.at limit 1),
-                       date_trunc('hour', v_now));
+    v_hour := coalesce(
+      (select date_trunc('hour', s.at) from pawl.stat s where s.at >= v_hour + interval '1 hour' order by s.at limit 1),
+      date_trunc('hour', v_now));
     update pawl.stat_clock set summed_until = v_hour;
   end loop;
   if not pawl.retention_ready() then
     return 0;
   end if;
   delete from pawl.stat s where s.ctid = any (array(
-    select o.ctid from pawl.stat o where o.at < v_now - interval '14 days' and o.at < v_hour order by o.at limit p_limit for update skip locked));
+    select o.ctid from pawl.stat o where o.at < v_now - interval '14 days' and o.at < v_hour
+    order by o.at limit p_limit for update skip locked));
   get diagnostics v_gone = row_count;
   v_all := v_all + v_gone;
   delete from pawl.stat_hour h where h.ctid = any (array(
-    select o.ctid from pawl.stat_hour o where o.at < v_now - interval '366 days' order by o.at limit p_limit for update skip locked));
+    select o.ctid from pawl.stat_hour o where o.at < v_now - interval '366 days'
+    order by o.at limit p_limit for update skip locked));
   get diagnostics v_gone = row_count;
   v_all := v_all + v_gone;
   delete from pawl.stat_source s where s.source = any (array(
-    select o.source from pawl.stat_source o where o.at < v_now - interval '1 day' limit p_limit for update skip locked));
+    select o.source from pawl.stat_source o where o.at < v_now - interval '1 day'
+    limit p_limit for update skip locked));
   return v_all;
 end
 $$;
 
--- A measure over time, oldest first: one row per step that has any. p_label: of one domain or route; null: of all, summed. Steps of whole hours are
--- read from the sums of hours, and the hours that are not summed yet from the minutes.
+-- A measure over time, oldest first: one row per step that has any. p_label: of one domain or route; null: of all,
+-- summed. Steps of whole hours are read from the sums of hours, and the hours that are not summed yet from the minutes.
 -- Bounds: at most 1500 steps; minutes at most two days back, and six hours where labels are summed.
 create or replace function pawl.stat_list (p_measure text, p_label text, p_since timestamptz, p_step_s integer)
   returns table (at timestamptz, count bigint, p50_us bigint, p95_us bigint)
@@ -158,20 +166,24 @@ declare
   v_minutes timestamptz; -- from here on by minutes
   v_labels text[];
 begin
-  if (p_measure is not null and p_since between v_now - interval '370 days' and v_now and p_step_s between 60 and 31622400
-      and p_step_s % 60 = 0) is not true then
-    raise exception 'since must be a time within the last 370 days, and step from 60 s to 366 days in whole minutes' using errcode = 'PW003';
+  if (p_measure is not null and p_since between v_now - interval '370 days' and v_now
+      and p_step_s between 60 and 31622400 and p_step_s % 60 = 0) is not true then
+    raise exception 'since must be a time within the last 370 days, and step from 60 s to 366 days in whole minutes'
+      using errcode = 'PW003';
   end if;
   v_since := date_bin(v_step, p_since, '2001-01-01 00:00:00+00');
   if (v_now - v_since) > 1500 * v_step then
     raise exception 'step must be at least % s for this time, so that there are at most 1500 steps',
       (ceil(extract(epoch from v_now - v_since) / 1500 / 60) * 60)::bigint using errcode = 'PW003';
   end if;
-  if (p_step_s % 3600 <> 0 and v_now - p_since > case when p_label is null then interval '6 hours' else interval '2 days' end) then
-    raise exception 'step must be in whole hours for more than %', case when p_label is null then '6 hours without a domain' else '2 days' end
+  if (p_step_s % 3600 <> 0
+      and v_now - p_since > case when p_label is null then interval '6 hours' else interval '2 days' end) then
+    raise exception 'step must be in whole hours for more than %',
+      case when p_label is null then '6 hours without a domain' else '2 days' end
       using errcode = 'PW003';
   end if;
-  v_minutes := case when p_step_s % 3600 = 0 then greatest(v_since, (select c.summed_until from pawl.stat_clock c)) else v_since end;
+  v_minutes := case when p_step_s % 3600 = 0 then greatest(v_since, (select c.summed_until from pawl.stat_clock c))
+                    else v_since end;
   if p_label is null then
     v_labels := array(
       with recursive l (label) as (
@@ -183,7 +195,8 @@ begin
         (select s.label from pawl.stat_hour s where s.measure = p_measure order by s.label limit 1)
         union all
         select n.label from h cross join lateral (
-          select s.label from pawl.stat_hour s where s.measure = p_measure and s.label > h.label order by s.label limit 1) n
+          select s.label from pawl.stat_hour s
+          where s.measure = p_measure and s.label > h.label order by s.label limit 1) n
       )
       (select l.label from l limit 1000) union (select h.label from h limit 1000));
   else
@@ -199,7 +212,8 @@ begin
       from unnest(v_labels) l (label)
       join pawl.stat s on s.measure = p_measure and s.label = l.label and s.at >= v_minutes
     ), stepped as (
-      select date_bin(v_step, p.at, '2001-01-01 00:00:00+00') as at, sum(p.count)::bigint as count, pawl.stat_buckets_sum(p.buckets) as buckets
+      select date_bin(v_step, p.at, '2001-01-01 00:00:00+00') as at, sum(p.count)::bigint as count,
+             pawl.stat_buckets_sum(p.buckets) as buckets
       from part p
       group by 1
     )

@@ -5,7 +5,8 @@
 -- default: they come from pawl.now(), which is a definition, so it is created after the tables.
 --
 --     tally         insert only, one row per flush of a pod and name; flushes delete rows older than two hours
---     stat          insert only: what each pod and worker process has counted in a minute, one row per measure and label; deleted after 14 days
+--     stat          insert only: what a process has counted in a minute, one row per measure and label; deleted after
+--                   14 days
 --     stat_hour     insert, and an update where an hour is summed again; deleted after a year
 --     stat_source   one row per process that counts: an update a minute, heap-only; deleted after a day without one
 --     stat_clock    one row, updated once an hour
@@ -23,7 +24,8 @@ create table pawl.tally (
 );
 create index tally_at on pawl.tally (name, at) include (count);
 
--- Numbers over time: bus/stat in C, base/stat.sql. A measure of a domain has the domain as its label, one of a route the route; others ''.
+-- Numbers over time: pg/stat.h, base/stat.sql. A measure of a domain has the domain as its label, one of a route the
+-- route; others ''.
 create table pawl.stat (
   at timestamptz not null, -- the minute in which it was stored
   measure text not null,

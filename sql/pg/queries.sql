@@ -200,11 +200,13 @@ rollback; close all; reset session authorization; reset role; reset all; dealloc
 -- name: stat_add
 -- $1 source, $2 flush, $3 measures, $4 labels, $5 counts, $6 buckets ('' for none). value: how many rows are new.
 select pawl.stat_add($1::text::uuid, $2::bigint, $3::text[], $4::text[], $5::bigint[],
-                     array(select nullif(b, '') from unnest($6::text[]) with ordinality u (b, ord) order by ord)) as value
+                     array(select nullif(b, '') from unnest($6::text[]) with ordinality u (b, o) order by o)) as value
 
 -- name: stat_list
--- $1 measure, $2 label or null, $3 since in microseconds, $4 step in seconds. Columns: at, count, p50_ms and p95_ms (-1: not a time).
-select pawl.micros(s.at) as at, s.count, coalesce(s.p50_us / 1000, -1) as p50_ms, coalesce(s.p95_us / 1000, -1) as p95_ms
+-- $1 measure, $2 label or null, $3 since in microseconds, $4 step in seconds. Columns: at, count, p50_ms and p95_ms
+-- (-1: not a time).
+select pawl.micros(s.at) as at, s.count, coalesce(s.p50_us / 1000, -1) as p50_ms,
+       coalesce(s.p95_us / 1000, -1) as p95_ms
 from pawl.stat_list($1::text, $2::text, timestamptz 'epoch' + $3::bigint * interval '1 us', $4::integer) s
 
 -- name: stat_maintain

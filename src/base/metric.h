@@ -133,7 +133,8 @@ typedef struct {
 } MetricSum;
 int64_t metric_sum(const MetricSum *sum);
 
-/* A metric that every process stores in the database once a minute, as a number over time: by its table's label, or with the label "". */
+/* A metric that every process stores in the database once a minute, as a number over time: by its table's label, or
+ * with the label "". */
 typedef struct {
     const char        *measure;
     const MetricTable *table;

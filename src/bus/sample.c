@@ -21,27 +21,27 @@ typedef struct {
 } Sampled;
 
 /* Of one domain. `list` is a uniform sample of the `seen` commands of this minute, `running` has those of the minutes before that still ran. */
-typedef struct Sample {
-    uint64_t       hash;
-    char           domain[64];
-    int64_t        seen;
-    int            count, running_count;
-    Sampled        list[SAMPLE_MAX], running[SAMPLE_MAX];
-    DomainMetrics *metrics;
-    struct Sample *next;
-} Sample;
+typedef struct DomainSample {
+    uint64_t             hash;
+    char                 domain[64];
+    int64_t              seen;
+    int                  count, running_count;
+    Sampled              list[SAMPLE_MAX], running[SAMPLE_MAX];
+    DomainMetrics       *metrics;
+    struct DomainSample *next;
+} DomainSample;
 
 static struct {
-    Mutex   mutex; /* guards the rest */
-    int     count;
-    Sample *first;
+    Mutex         mutex; /* guards the rest */
+    int           count;
+    DomainSample *first;
 } samples = {.mutex = {.native = PTHREAD_MUTEX_INITIALIZER}};
 
 /* Under the mutex. NULL: there are too many domains. */
-static Sample *sample_of(const char *domain)
+static DomainSample *sample_of(const char *domain)
 {
-    uint64_t hash = hash_text(domain);
-    Sample  *sample;
+    uint64_t      hash = hash_text(domain);
+    DomainSample *sample;
 
     for (sample = samples.first; sample; sample = sample->next)
         if (sample->hash == hash && strcmp(sample->domain, domain) == 0)
@@ -60,7 +60,7 @@ static Sample *sample_of(const char *domain)
 
 void sample_claimed(const char *domain, const ClaimedCommand *list, int count)
 {
-    Sample *sample;
+    DomainSample *sample;
 
     if (count == 0)
         return;
@@ -91,12 +91,12 @@ DB_SHAPE(times, Times, TIMES_COLUMNS);
 
 /* What is asked about now, and of which domain. */
 typedef struct {
-    Sampled *list;
-    Sample **samples;
-    int      count;
+    Sampled       *list;
+    DomainSample **samples;
+    int            count;
 } Asked;
 
-static void asked_add(Asked *asked, Sample *sample, const Sampled *list, int count)
+static void asked_add(Asked *asked, DomainSample *sample, const Sampled *list, int count)
 {
     for (int i = 0; i < count; i++) {
         asked->list[asked->count]      = list[i];
@@ -110,15 +110,15 @@ static void asked_take(Asked *asked, Arena *arena)
     int                         most = 2 * SAMPLE_MAX * samples.count;
 
     asked->list    = arena_array(arena, Sampled, most);
-    asked->samples = arena_array(arena, Sample *, most);
-    for (Sample *sample = samples.first; sample; sample = sample->next) {
+    asked->samples = arena_array(arena, DomainSample *, most);
+    for (DomainSample *sample = samples.first; sample; sample = sample->next) {
         asked_add(asked, sample, sample->list, sample->count);
         asked_add(asked, sample, sample->running, sample->running_count);
         sample->seen = sample->count = sample->running_count = 0;
     }
 }
 
-static void times_take(Sample *sample, Sampled *sampled, const Times *times)
+static void times_take(DomainSample *sample, Sampled *sampled, const Times *times)
 {
     if (!sampled->has_waited && times->wait_us >= 0)
         metric_observe_us(&sample->metrics->wait, times->wait_us);

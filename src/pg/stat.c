@@ -21,32 +21,32 @@
 typedef struct {
     const Metric   *metric; /* NULL: a free slot */
     MetricHistogram stored;
-} Slot;
+} StatSlot;
 
 typedef struct {
     const char     *measure, *label;
-    Slot           *slot;
+    StatSlot       *slot;
     MetricHistogram now;
     int64_t         count;
     char            buckets[(METRIC_BUCKETS + 1) * 15];
-} Row;
+} StatRow;
 
 static struct {
-    Mutex   mutex; /* guards next and is_running; the rest belongs to the thread that flushes */
-    Mono    next;
-    bool    is_running;
-    char    source[UUID_TEXT_SIZE];
-    int64_t flush;
-    bool    is_unsure; /* the rows were sent, and whether they are stored is not known */
-    Slot   *slots;     /* open addressing, by the address of the metric; at most half of them are used */
-    int     slot_count, slots_used;
-    Row    *rows;
-    int     row_count;
+    Mutex     mutex; /* guards next and is_running; the rest belongs to the thread that flushes */
+    Mono      next;
+    bool      is_running;
+    char      source[UUID_TEXT_SIZE];
+    int64_t   flush;
+    bool      is_unsure; /* the rows were sent, and whether they are stored is not known */
+    StatSlot *slots;     /* open addressing, by the address of the metric; at most half of them are used */
+    int       slot_count, slots_used;
+    StatRow  *rows;
+    int       row_count;
 } own = {.mutex = {.native = PTHREAD_MUTEX_INITIALIZER}};
 
 /* ---- what is stored ---- */
 
-static Slot *slot_search(Slot *slots, int slot_count, const Metric *metric)
+static StatSlot *slot_search(StatSlot *slots, int slot_count, const Metric *metric)
 {
     size_t at = ((size_t)metric / sizeof *metric) % (size_t)slot_count;
 
@@ -57,8 +57,8 @@ static Slot *slot_search(Slot *slots, int slot_count, const Metric *metric)
 
 static void slots_grow(void)
 {
-    int   count = own.slot_count ? 2 * own.slot_count : SLOTS_MIN;
-    Slot *slots = memory_new((size_t)count, sizeof *slots);
+    int       count = own.slot_count ? 2 * own.slot_count : SLOTS_MIN;
+    StatSlot *slots = memory_new((size_t)count, sizeof *slots);
 
     for (int i = 0; i < own.slot_count; i++)
         if (own.slots[i].metric)
@@ -68,9 +68,9 @@ static void slots_grow(void)
     own.slot_count = count;
 }
 
-static Slot *slot_of(const Metric *metric)
+static StatSlot *slot_of(const Metric *metric)
 {
-    Slot *slot = slot_search(own.slots, own.slot_count, metric);
+    StatSlot *slot = slot_search(own.slots, own.slot_count, metric);
 
     if (!slot->metric) {
         slot->metric = metric;
@@ -82,7 +82,7 @@ static Slot *slot_of(const Metric *metric)
 /* ---- what is new ---- */
 
 /* "{0,3,1}", without the zeros at its end. */
-static void buckets_print(Row *row, const MetricHistogram *stored)
+static void buckets_print(StatRow *row, const MetricHistogram *stored)
 {
     int last = METRIC_BUCKETS, length = 0;
 
@@ -96,15 +96,15 @@ static void buckets_print(Row *row, const MetricHistogram *stored)
 
 static void row_add(const char *measure, const char *label, const Metric *metric)
 {
-    Row  *row = &own.rows[own.row_count];
-    Slot *slot;
+    StatRow  *row = &own.rows[own.row_count];
+    StatSlot *slot;
 
     if (own.row_count == STAT_ROWS_MAX)
         return;
     if (2 * own.slots_used >= own.slot_count)
         return; /* slots_reserve() has made too few: the next flush has it */
     slot = slot_of(metric);
-    *row = (Row){.measure = measure, .label = label, .slot = slot};
+    *row = (StatRow){.measure = measure, .label = label, .slot = slot};
     if (metric_is_histogram(metric->row.kind)) {
         metric_histogram(metric, &row->now);
         row->count = row->now.count - slot->stored.count;

@@ -1,9 +1,10 @@
 /*
  * stat.h - what this process counts, stored once a minute as numbers over time: table pawl.stat (sql/base/stat.sql).
  *
- * The metrics are those that modules name in `stats` (base/module.h). A flush stores what was counted since the last flush that is known to be stored; if
- * nothing was, it sends no statement. A flush whose outcome is unknown is repeated under its number with the same rows, so nothing is counted
- * twice. A process that dies loses what it has not stored, at most a minute. Counting costs what the metric costs, an addition in memory.
+ * The metrics are those that modules name in `stats` (base/module.h). A flush stores what was counted since the last
+ * flush that is known to be stored; if nothing was, it sends no statement. A flush whose outcome is unknown is repeated
+ * under its number with the same rows, so nothing is counted twice. A process that dies loses what it has not stored,
+ * at most a minute. Counting costs what the metric costs, an addition in memory.
  * Threads: any; while one thread flushes, a flush by another returns OK without doing anything.
  */
 #ifndef PG_STAT_H
@@ -48,7 +49,8 @@ must_check ErrorCode stat_list(Pool *pool, Deadline deadline, Arena *arena, cons
                                StatPoint **ret_list, int *ret_count, Error *reterr);
 /* {"measure", "label", "since", "step_s", "items"} */
 void stat_write(Writer *writer, const StatFilter *filter, const StatPoint *list, int count);
-/* A step for a chart of so much time: whole minutes, or hours where minutes are not kept for as long; about 60 points. */
+/* A step for a chart of so much time: whole minutes, or hours where minutes are not kept for as long; about 60 points.
+ */
 int stat_step_s(int64_t range_s, bool has_label);
 
 #endif

@@ -115,8 +115,9 @@ static int pods_that_hold(Pod *pods, const char *task)
 
 TEST(monitor_a_hundred_idle_pods_cost_less_than_a_statement_per_second_each)
 {
-    static const char *const single[]      = {"dead-letters", "requeue", "prune", "maintain", "expire-holds", "seal"};
-    scoped(database_free) TestDatabase *db = database_new();
+    static const char *const            single[] = {"dead-letters", "requeue", "prune",        "maintain",
+                                                    "expire-holds", "seal",    "stat-maintain"};
+    scoped(database_free) TestDatabase *db       = database_new();
     static Pod                          pods[PODS];
     int64_t                             rate;
 
