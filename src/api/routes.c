@@ -113,7 +113,7 @@ static const Route rows[] = {
      .answer = &answer_batch},
     {HTTP_POST, "/v1/batches/{id}/seal", api_apart, SCOPE_SEND | OPERATES, OF_BATCH, .is_inline = true, .inner = api_batch_seal, .is_kept = true, .body = &api_empty_body, .summary = "Seal a batch: no more commands can be added",
      .answer = &answer_batch},
-    {HTTP_GET, "/v1/stats", api_stats, READS, .parameters = api_stats_parameters,
+    {HTTP_GET, "/v1/stats", api_stats, READS, OF_NAMED, .parameters = api_stats_parameters,
      .summary = "A measure over time, by minutes for 14 days and by hours for a year", .answer = &answer_stats},
     {HTTP_GET, "/v1/domains", api_domain_list, READS_COMMANDS, OF_DOMAINS, .parameters = api_domain_parameters,
      .summary = "Domains, by name or by depth: how many commands each has where, and how long the oldest has been queued",

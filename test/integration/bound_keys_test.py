@@ -53,6 +53,7 @@ ROUTES = {
     "GET /v1/commands": [listed("domain"), named(query="?domain=D")],
     "GET /v1/commands/{id}": [by_id("command")], "POST /v1/commands/{id}/cancel": [by_id("canceled")],
     "GET /v1/batches/{id}": [by_id("batch")], "POST /v1/batches/{id}/seal": [by_id("open_batch")],
+    "GET /v1/stats": [named(query="?measure=sent&domain=D")],
     "GET /v1/domains": [listed("domain"), listed("domain", "?order=depth")], "GET /v1/domains/{domain}": [named()],
     "POST /v1/domains/{domain}/claim": [named({"limit": 1})],
     "POST /v1/domains/{domain}/settle": [named({"items": [{"command_id": "N", "lease": 1, "outcome": "complete"}]})],
