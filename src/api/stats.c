@@ -13,7 +13,7 @@
 const RouteParameter api_stats_parameters[] = {
     {"measure", "sent, completed, retried, failed, rejected, wait or run of a domain; transfers; http_2xx, http_3xx, "
                 "http_4xx or http_5xx of a route"},
-    {"domain", "only this domain; all, summed, when absent"},
+    {"domain", "only this domain; all, summed, when absent", .names = NAMES_DOMAIN},
     {"route", "only this route, of http_...: GET /v1/commands"},
     {"since", "not before this moment; an hour ago when absent", PARAMETER_TIME},
     {"step", "seconds, in whole minutes; a step for about 60 points when absent", PARAMETER_I64, .min = 60,

@@ -12,7 +12,8 @@ extern const AnswerTable answer_batch, answer_batch_line, answer_batches, answer
     answer_settled, answer_extended, answer_progress_written;
 extern const AnswerTable answer_domain_line, answer_domain, answer_domains, answer_stats;
 extern const AnswerTable answer_letter, answer_letters;
-extern const AnswerTable answer_reply_queue, answer_reply_queues, answer_reply_message, answer_replies, answer_acknowledged;
+extern const AnswerTable answer_reply_queue, answer_reply_queues, answer_reply_message, answer_replies,
+    answer_acknowledged;
 
 /* Parts of the responses about processes, which are commands. */
 extern const AnswerTable answer_event, answer_progress;
