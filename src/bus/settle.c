@@ -237,13 +237,14 @@ void settle_count(const SettleItem *item, DomainMetrics *domain)
     };
     bool is_canceled = settle_is_canceled(item);
     /* The last attempt has no next one. */
-    bool is_given_up = item->outcome == OUTCOME_RETRY && item->status && strcmp(item->status, "IN_TSQ") == 0;
+    bool is_again    = item->outcome == OUTCOME_RETRY || item->outcome == OUTCOME_SNOOZE;
+    bool is_given_up = is_again && item->status && strcmp(item->status, "IN_TSQ") == 0;
 
     metric_add(is_canceled     ? &bus_metrics.settled_canceled
                : item->settled ? metrics[item->outcome]
                                : &bus_metrics.settled_lost,
                1);
-    if (!is_canceled && item->settled)
+    if (!is_canceled && item->settled && (item->outcome != OUTCOME_SNOOZE || is_given_up))
         metric_add(of_domain[is_given_up ? OUTCOME_FAIL : item->outcome], 1);
 }
 

@@ -219,7 +219,7 @@ void worker_count(Worker *worker, const SettleItem *item)
     if (item->settled && (item->postponed || is_snoozed)) {
         counts->released++;
         if (!item->postponed)
-            settle_count(item);
+            settle_count(item, worker->domain_metrics);
         return;
     }
     const struct {
