@@ -356,6 +356,7 @@ WAKES_LATER = {
     "api/key_create": "queues nothing: its audit asks for the right to decide by the name of a function that does",
     "api/key_revoke": "the same",
     "app/expire": "events of holds that end",
+    "bus/bulk_start": "queues nothing itself: chunks do, and have the column",
     "bus/claim": "what follows a command whose payload cannot be read",
     "bus/claim_isolate": "the same",
     "bus/dead_letter_forward": "letters of applications, every minute",

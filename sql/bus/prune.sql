@@ -212,7 +212,7 @@ begin
   delete from pawl.event_rest e where e.ctid = any (array(
     select e.ctid from pawl.event_rest e where e.at < v_cutoff order by e.at limit p_limit));
   get diagnostics v_gone = row_count;
-  v_gone := greatest(v_gone, pawl.control_prune(p_limit, v_cutoff));
+  v_gone := greatest(v_gone, pawl.control_prune(p_limit, v_cutoff), pawl.bulk_prune(p_limit, v_cutoff));
   perform pawl.partition_make('pawl.event', v_now + w.week) from (values (interval '0'), (interval '7 days')) w (week);
   perform pawl.partitions_drop('pawl.event', v_cutoff), pawl.partitions_drop('pawl.kept_audit', v_cutoff);
   return v_gone;

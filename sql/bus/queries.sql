@@ -43,6 +43,26 @@ from pawl.batch_progress($1)
 -- $1 batch id. wake: domains in which commands were queued by it, joined by commas.
 select nullif(left(current_setting('pawl.wake', true), 4000), '') as wake from pawl.batch_seal($1)
 
+-- name: bulk_count
+-- $1 noun, $2 action, $3 filter. Columns: as pawl.bulk_count.
+select b.count, b.is_exact from pawl.bulk_count($1::text, $2::text, jsonb_strip_nulls($3::jsonb)) b
+
+-- name: bulk_show
+-- $1 operation id. Columns: as pawl.bulk_show.
+select b.operation_id, b.noun, b.action, b.operator, b.reason, b.state, b.error, b.filter, b.refusals, b.matched, b.decided,
+       b.known, b.refused, b.locked, pawl.micros(b.created_at) as created_at, pawl.micros(b.ended_at) as ended_at
+from pawl.bulk_show($1::uuid) b
+
+-- name: bulk_start
+-- $1 operation id or null, $2 noun, $3 action, $4 filter, $5 argument or null, $6 operator, $7 reason or null
+select b.operation_id, b.is_new, b.differs
+from pawl.bulk_start($1::uuid, $2::text, $3::text, jsonb_strip_nulls($4::jsonb), $5::jsonb, $6::text, $7::text) b
+
+-- name: bulk_step
+-- $1 operation id, null: any. wake: domains in which commands were queued by it, joined by commas. No row: none is run.
+select b.ended, b.wait_ms, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake
+from pawl.bulk_step($1::uuid) b
+
 -- name: claim
 -- Lease up to $2 commands of domain number $1 for $3 ms, each priority behind its position in $4.
 -- $1 domain, $2 limit, $3 lease, $4 positions, $5 types or null, $6 worker, $7 workers of each or null, $8 how many can be
@@ -104,12 +124,14 @@ where c.command_id = $1
 order by d.name
 
 -- name: command_list
--- $1 domain, $2 status, $3 type, $4 ids below, $5 limit, $6 rows read at most, $7 patterns of domains that the caller is bound to, or null. Columns: as
--- pawl.command_page, and due_at: when a delayed command is due; null: it is not delayed. A row without an id ends a page behind which there
--- may be more.
+-- $1 domain, $2 status, $3 type, $4 ids below, $5 limit, $6 rows read at most, $7 since, $8 until, $9 batch, $10 command id,
+-- $11 correlation id, $12 order key, $13 patterns of domains that the caller is bound to; null: any. Columns: as
+-- pawl.command_page, and due_at: when a delayed command is due; null: it is not delayed. A row without an id ends a page
+-- behind which there may be more.
 select coalesce(l.id, 0) as id, l.command_id, l.domain, l.type, l.status, l.attempts, l.created_at,
        pawl.micros(d.due) as due_at, l.error, l.searched_to
-from pawl.command_page_bound($7::text[], $1, $2, $3, $4, $5, $6) l
+from pawl.command_page_bound($13::text[], $1, $2, $3, $4, $5, $6, $7::text::timestamptz, $8::text::timestamptz, $9::uuid, $10::uuid,
+                             $11::text, $12::text) l
 left join lateral (select d.due from pawl.delayed d where d.id = l.id limit 1) d on true
 order by l.searched_to desc, l.id is null
 

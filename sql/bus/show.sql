@@ -276,7 +276,9 @@ $$;
 -- The ids of queued and delayed commands below p_before. Each source has its share of p_rows, at least 1000; below the highest row at which
 -- one of them stopped nothing is returned.
 -- Plan: p_limit rows of each source, by index. With p_type, rows of other types are passed over.
-create or replace function pawl.pending_ids (p_domain_id integer, p_type text, p_before bigint, p_limit integer, p_rows integer)
+create or replace function pawl.pending_ids (
+  p_domain_id integer, p_type text, p_before bigint, p_limit integer, p_rows integer,
+  p_filter pawl.command_filter default null, p_after bigint default -9223372036854775808)
   returns table (id bigint, hit boolean, is_last boolean)
   language plpgsql stable set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -299,29 +301,36 @@ begin
           select u.id, u.hit, row_number() over () as n -- of one of these, so in its order
           from (
             (select r.pos as id, r.pos = r.id as hit from pawl.ready r
-             where s.kind = 'queued' and r.domain_id = s.domain_id and r.priority = s.priority and r.pos < p_before
+             where s.kind = 'queued' and r.domain_id = s.domain_id and r.priority = s.priority and r.pos < p_before and r.pos > p_after
              order by r.pos desc)
             union all
             (select r.id, p_domain_id is null or r.domain_id = p_domain_id from pawl.ready r
-             where s.kind = 'requeued' and r.pos <> r.id and r.id < p_before
+             where s.kind = 'requeued' and r.pos <> r.id and r.id < p_before and r.id > p_after
              order by r.id desc)
             union all
             (select d.id, true from pawl.delayed d
-             where s.kind = 'delayed' and s.domain_id is null and d.id < p_before
+             where s.kind = 'delayed' and s.domain_id is null and d.id < p_before and d.id > p_after
              order by d.id desc)
             union all
             (select d.id, true from pawl.delayed d
-             where s.kind = 'delayed' and d.domain_id = s.domain_id and d.id < p_before
+             where s.kind = 'delayed' and d.domain_id = s.domain_id and d.id < p_before and d.id > p_after
              order by d.id desc)
             union all
             (select p.id, true from pawl.parked p
-             where s.kind = 'parked' and p.domain_id = s.domain_id and p.id < p_before
+             where s.kind = 'parked' and p.domain_id = s.domain_id and p.id < p_before and p.id > p_after
              order by p.id desc)
           ) u
           limit v_rows
         ) x
         cross join lateral (
-          select x.hit and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
+          select x.hit and (p_type is null and p_filter is null or coalesce((select (p_type is null or c.type = p_type)
+                    and ((p_filter).type is null or c.type = (p_filter).type)
+                    and ((p_filter).correlation_id is null or c.correlation_id = (p_filter).correlation_id)
+                    and ((p_filter).order_key is null or c.order_key = (p_filter).order_key)
+                    and ((p_filter).since is null or c.created_at >= (p_filter).since)
+                    and ((p_filter).until is null or c.created_at <= (p_filter).until)
+                    and ((p_filter).domains is null or c.domain_id = any ((p_filter).domains))
+             from pawl.command c where c.id = x.id), false)) as hit
         ) m
         where m.hit or x.n = v_rows
         limit p_limit
@@ -360,9 +369,12 @@ end
 $$;
 
 -- The ids of commands with a status (null: any) below p_before, as above. Each status is a table of its own. The statement is built, so
--- that it names what the index is for: the domain or none, and the condition of a partial index.
+-- that it names what the index is for: the domain or none, and the condition of a partial index. p_status may also be OPEN (not ended) or ENDED. p_batch,
+-- p_command_id: only commands of this batch, or with this id; they have indexes of their own.
 create or replace function pawl.command_ids (
-  p_domain_id integer, p_status text, p_type text, p_before bigint, p_limit integer, p_rows integer)
+  p_domain_id integer, p_status text, p_type text, p_before bigint, p_limit integer, p_rows integer,
+  p_filter pawl.command_filter default null, p_after bigint default -9223372036854775808, p_batch bigint default null,
+  p_command_id uuid default null)
   returns table (id bigint, hit boolean, is_last boolean)
   language plpgsql stable set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -373,22 +385,45 @@ declare
   v_source text; -- table and condition of the rows that are read
   v_type text := '(select c.type from pawl.command c where c.id = x.id)';
   v_hit text := 'true';
+  v_filter text := '';
 begin
   perform pawl.page_check(p_limit, p_rows);
-  case p_status
-    when 'PENDING' then
+  if not (p_filter is null) then -- one of its members is not null
+    v_filter := ' and coalesce((
+      select (($7).correlation_id is null or c.correlation_id = ($7).correlation_id)
+             and (($7).type is null or c.type = ($7).type)
+             and (($7).order_key is null or c.order_key = ($7).order_key)
+             and (($7).since is null or c.created_at >= ($7).since)
+             and (($7).until is null or c.created_at <= ($7).until)
+             and (($7).domains is null or c.domain_id = any (($7).domains))
+      from pawl.command c where c.id = x.id), false)';
+  end if;
+  case
+    when p_batch is not null or p_command_id is not null then
+      v_source := 'pawl.command s where s.id < $4'
+        || case when p_batch is not null then ' and s.batch_id = $9' else '' end
+        || case when p_command_id is not null then ' and s.command_id = $10' else '' end;
+      v_hit := case p_status when 'OPEN' then 'not exists (select from pawl.outcome o where o.id = x.id)'
+                             when 'ENDED' then 'exists (select from pawl.outcome o where o.id = x.id)'
+                             else '($2 is null or pawl.command_status(x.id) = $2)' end;
+    when p_status = 'OPEN' then
+      v_source := 'pawl.command s where s.id < $4';
+      v_hit := 'not exists (select from pawl.outcome o where o.id = x.id)';
+    when p_status = 'ENDED' then
+      v_source := 'pawl.outcome s where s.id < $4';
+    when p_status = 'PENDING' then
       return query
-        select p.id, p.hit, p.is_last from pawl.pending_ids(p_domain_id, p_type, p_before, p_limit, p_rows) p;
+        select p.id, p.hit, p.is_last from pawl.pending_ids(p_domain_id, p_type, p_before, p_limit, p_rows, p_filter, p_after) p;
       return;
-    when 'IN_PROGRESS' then
+    when p_status = 'IN_PROGRESS' then
       v_source := 'pawl.lease s where s.id < $4';
-    when 'IN_TSQ' then
+    when p_status = 'IN_TSQ' then
       v_source := 'pawl.tsq s where s.id < $4' || v_domain;
-    when 'COMPLETED' then
+    when p_status = 'COMPLETED' then
       v_source := 'pawl.outcome s where s.id < $4';
       v_columns := v_columns || ', s.status';
       v_hit := 'x.status = $2';
-    when 'FAILED', 'CANCELED' then
+    when p_status in ('FAILED', 'CANCELED') then
       v_source := 'pawl.outcome s where s.id < $4 and s.status <> ''COMPLETED'' and s.status = $2' || v_domain;
     else
       v_source := 'pawl.command s where s.id < $4';
@@ -399,26 +434,37 @@ begin
     'select x.id, m.hit, coalesce(x.n = $6, false)
      from (
        select %s, row_number() over (order by s.id desc) as n
-       from %s
+       from %s and s.id > $8
        order by s.id desc
        limit $6
      ) x
      cross join lateral (
-       select %s and ($1 is null or x.domain_id = $1) and ($3 is null or %s = $3) as hit
+       select %s and ($1 is null or x.domain_id = $1) and ($3 is null or %s = $3)%s as hit
      ) m
      where m.hit or x.n = $6
      order by x.id desc
-     limit $5', v_columns, v_source, v_hit, v_type)
-    using p_domain_id, p_status, p_type, p_before, p_limit, p_rows;
+     limit $5', v_columns, v_source, v_hit, v_type, v_filter)
+    using p_domain_id, p_status, p_type, p_before, p_limit, p_rows, p_filter, p_after, p_batch, p_command_id;
 end
 $$;
 
--- Commands, newest first, below p_before, with what people want to see. An unknown domain has no commands. Reads at most p_rows rows of
+-- The numbers of the domains that have one of these names, or begin as one that ends with "*" does. Null: no names were given.
+create or replace function pawl.domains_like (p_names text[])
+  returns integer[]
+  language sql stable
+as $$
+  select case when p_names is not null then
+    array(select distinct d.id from pawl.domain_name d where d.name like any (pawl.names_like(p_names))) end
+$$;
+
+-- Commands, newest first, below p_before, with what people want to see. p_domains: names of domains, or their beginnings and a "*": what the caller may see. An unknown domain has no commands. Reads at most p_rows rows of
 -- the table that has the commands of this status. When that ends the page, its last row has only searched_to: there may be more matching
 -- commands below that id. Other rows have their own id there.
 create or replace function pawl.command_page (
   p_domain text default null, p_status text default null, p_type text default null, p_before bigint default null,
-  p_limit integer default 100, p_rows integer default 100000)
+  p_limit integer default 100, p_rows integer default 20000, p_since timestamptz default null, p_until timestamptz default null,
+  p_batch_id uuid default null, p_command_id uuid default null, p_correlation_id text default null, p_order_key text default null,
+  p_domains text[] default null)
   returns table (id bigint, command_id uuid, domain text, type text, status text, attempts integer, created_at bigint,
                  error text, searched_to bigint)
   language plpgsql stable security definer set search_path = pawl, pg_temp
@@ -427,6 +473,9 @@ as $$
 #variable_conflict use_column
 declare
   v_domain integer := (select d.id from pawl.domain_name d where d.name = p_domain order by d.id limit 1);
+  v_batch bigint := (select b.id from pawl.batch b where b.batch_id = p_batch_id);
+  v_filter pawl.command_filter;
+  v_range record;
   v_ids bigint[];
   v_last bigint;
   v_count integer;
@@ -435,12 +484,14 @@ begin
     raise exception 'limit must be from 1 to 1000 and rows from 1 to 1000000, got % and %', coalesce(p_limit::text, 'null'),
       coalesce(p_rows::text, 'null') using errcode = 'QU001';
   end if;
-  if p_domain is not null and v_domain is null then
+  if p_domain is not null and v_domain is null or p_batch_id is not null and v_batch is null then
     return;
   end if;
+  v_filter := row(null, p_correlation_id, p_order_key, p_since, p_until, pawl.domains_like(p_domains));
+  select r.before, r.after into v_range from pawl.id_range('pawl.command', 'created_at', p_since, p_until, p_before) r;
   select array_agg(i.id) filter (where i.hit), max(i.id) filter (where i.is_last), count(*) filter (where i.hit)
   into v_ids, v_last, v_count
-  from pawl.command_ids(v_domain, p_status, p_type, coalesce(p_before, 9223372036854775807), p_limit, p_rows) i;
+  from pawl.command_ids(v_domain, p_status, p_type, v_range.before, p_limit, p_rows, v_filter, v_range.after, v_batch, p_command_id) i;
   return query
     select c.id, c.command_id, d.name, c.type, pawl.command_status(c.id),
            coalesce(o.attempts, l.attempt, w.attempt, t.attempt, r.attempt, 0)::integer, pawl.micros(c.created_at),
@@ -465,7 +516,8 @@ $$;
 -- reading of one of them ended.
 create or replace function pawl.command_page_bound (
   p_bound text[], p_domain text default null, p_status text default null, p_type text default null, p_before bigint default null,
-  p_limit integer default 100, p_rows integer default 100000)
+  p_limit integer default 100, p_rows integer default 20000, p_since timestamptz default null, p_until timestamptz default null,
+  p_batch_id uuid default null, p_command_id uuid default null, p_correlation_id text default null, p_order_key text default null)
   returns table (id bigint, command_id uuid, domain text, type text, status text, attempts integer, created_at bigint,
                  error text, searched_to bigint)
   language plpgsql stable security definer set search_path = pawl, pg_temp
@@ -475,13 +527,13 @@ as $$
 #variable_conflict use_column
 begin
   if p_bound is null then
-    return query select p.* from pawl.command_page(p_domain, p_status, p_type, p_before, p_limit, p_rows) p;
+    return query select p.* from pawl.command_page(p_domain, p_status, p_type, p_before, p_limit, p_rows, p_since, p_until, p_batch_id, p_command_id, p_correlation_id, p_order_key) p;
     return;
   end if;
   return query
     with page as materialized (
       select p.* from pawl.bound_domains(p_bound, p_domain, 'commands') b
-      cross join lateral pawl.command_page(b.domain, p_status, p_type, p_before, p_limit, p_rows) p
+      cross join lateral pawl.command_page(b.domain, p_status, p_type, p_before, p_limit, p_rows, p_since, p_until, p_batch_id, p_command_id, p_correlation_id, p_order_key) p
     )
     select l.*
     from page l

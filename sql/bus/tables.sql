@@ -28,6 +28,9 @@
 --                         runs, heap-only, because what changes has no index; deleted by retention
 --     snooze              only of commands that were snoozed: one row, updated by each snooze, heap-only; deleted by retention
 --     event               insert only; retention drops whole partitions
+--     bulk_operation      one row per operation of an operator over many commands, updated once per chunk of it
+--     bulk_chunk          insert only, one row per chunk; deleted with its operation by retention
+--     bulk_locked         insert and delete, rare: what another transaction had locked
 --     control_event       insert only, one row per decision of an operator; deleted by retention
 --     unique_key          only of commands with a unique key: inserted at the send, updated when the next command takes the key, deleted by retention
 --     replaced_payload    only where a payload was replaced before its command began: inserted once, deleted by retention
@@ -365,6 +368,54 @@ alter table pawl.event_before replica identity full;
 alter table pawl.event_rest replica identity full;
 
 -- Decisions of operators about what is no command and no process (bus/control.sql): domains, limits, schedules, keys, bulk operations.
+-- A decision about all commands or processes that match a filter: see app/bulk.sql. What came of it are sums over its chunks.
+create table pawl.bulk_operation (
+  id bigint generated always as identity primary key,
+  operation_id uuid not null unique, -- the caller's
+  noun text not null,
+  action text not null,
+  filter jsonb not null,
+  argument jsonb, -- of the action: the result of complete, the step of retry, the version of move
+  operator text not null,
+  reason text,
+  upto bigint not null, -- what was sent later is not concerned
+  below bigint not null, -- what has this number or a greater one has been read
+  chunk integer not null, -- at most so many in the next transaction
+  created_at timestamptz not null,
+  stepped_at timestamptz, -- null: not begun
+  read_at timestamptz, -- everything has been read; what was locked is tried again
+  ended_at timestamptz,
+  error text, -- why it ended before everything was read
+  constraint bulk_operation_noun_check check (noun in ('command', 'process')),
+  constraint bulk_operation_chunk_check check (chunk between 1 and 1000)
+);
+create index bulk_operation_open on pawl.bulk_operation (id) where ended_at is null;
+create table pawl.bulk_chunk (
+  operation bigint not null, -- pawl.bulk_operation.id
+  number bigint generated always as identity,
+  matched integer not null,
+  decided integer not null,
+  known integer not null, -- the same had been decided before, or it had ended by itself
+  refused integer not null,
+  refusals jsonb, -- some of them: {id, why}
+  primary key (operation, number)
+);
+create table pawl.bulk_locked (
+  operation bigint not null,
+  id bigint not null, -- of the command
+  primary key (operation, id)
+);
+
+-- What a listing of commands filters by, beside domain and status. Null: not by this.
+create type pawl.command_filter as (
+  type text,
+  correlation_id text,
+  order_key text,
+  since timestamptz,
+  until timestamptz,
+  domains integer[]
+);
+
 create table pawl.control_event (
   id bigint generated always as identity primary key,
   at timestamptz not null,

@@ -67,6 +67,7 @@ RouteHandler api_dead_letter_list, api_dead_letter_show, api_dead_letter_retry, 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
 RouteHandler api_domain_list, api_domain_show, api_stats;
 RouteHandler api_domain_pause, api_domain_resume, api_limit_show, api_limit_set, api_limit_remove;
+RouteHandler api_command_bulk, api_process_bulk, api_bulk_show;
 RouteHandler api_policy_show, api_policy_set, api_policy_reset;
 RouteHandler api_schedule_list, api_schedule_show, api_schedule_next, api_schedule_create, api_schedule_replace,
     api_schedule_delete;

@@ -48,6 +48,12 @@ const RouteParameter api_command_parameters[] = {
     {"domain", "only this domain", .names = NAMES_DOMAIN},
     {"status", "only this status", .words = command_statuses},
     {"type", "only this type"},
+    {"since", "not sent before this moment", PARAMETER_TIME},
+    {"until", "not sent after this moment", PARAMETER_TIME},
+    {"batch_id", "only of this batch", PARAMETER_UUID},
+    {"correlation_id", "only with this correlation id"},
+    {"key", "only those that were sent under this Idempotency-Key, by the same API key"},
+    {"order_key", "only with this order key"},
     PAGE_PARAMETERS,
     {NULL, NULL},
 };
@@ -55,6 +61,12 @@ const RouteParameter api_command_parameters[] = {
 const RouteParameter api_tsq_parameters[] = {
     {"domain", "only this domain", .names = NAMES_DOMAIN},
     {"type", "only this type"},
+    {"since", "not sent before this moment", PARAMETER_TIME},
+    {"until", "not sent after this moment", PARAMETER_TIME},
+    {"batch_id", "only of this batch", PARAMETER_UUID},
+    {"correlation_id", "only with this correlation id"},
+    {"key", "only those that were sent under this Idempotency-Key, by the same API key"},
+    {"order_key", "only with this order key"},
     PAGE_PARAMETERS,
     {NULL, NULL},
 };
@@ -106,6 +118,22 @@ static int list_filter(const Request *request, Command *list, int count)
     return kept;
 }
 
+static ErrorCode filter_take(Request *request, CommandFilter *filter, Error *reterr)
+{
+    const char *key = request_query(request, "key"), *batch = request_query(request, "batch_id");
+    char        id[UUID_TEXT_SIZE];
+
+    TRY(api_moment_take(request, "since", &filter->since, reterr));
+    TRY(api_moment_take(request, "until", &filter->until, reterr));
+    if (batch && !uuid_parse(batch, id))
+        return fail(reterr, ERR_INVALID, "batch_id must be a UUID, got \"%.60s\"", batch);
+    filter->batch_id = batch ? arena_text(request_arena(request), id) : NULL;
+    TRY(api_key_field_take(request, key, "command_id", &filter->command_id, reterr));
+    filter->correlation_id = request_query(request, "correlation_id");
+    filter->order_key      = request_query(request, "order_key");
+    return OK;
+}
+
 static ErrorCode list_answer(Api *api, Request *request, const char *status, Response *response, Error *reterr)
 {
     CommandFilter filter = {.domain = request_query(request, "domain"),
@@ -117,6 +145,7 @@ static ErrorCode list_answer(Api *api, Request *request, const char *status, Res
     int           count;
 
     TRY(domain_check(request, filter.domain, DOMAIN_READ, reterr));
+    TRY(filter_take(request, &filter, reterr));
     TRY(page_take(request, &filter.limit, &filter.before, reterr));
     TRY(command_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, &next,
                      reterr));

@@ -7,6 +7,7 @@
 #include "api/bound.h"
 #include "api/example.h"
 #include "api/schema.h"
+#include "bus/bulk.h"
 #include "bus/command.h"
 #include "bus/gate.h"
 #include "bus/policy.h"
@@ -101,6 +102,12 @@ static const Route rows[] = {
     {HTTP_POST, "/v1/commands/batch", api_command_batch, SCOPE_SEND, OF_SENDING, .is_inline = true, .body = &batch_table, .body_required = true,
      .summary = "Send many commands as one batch",
      .status = 201, .answer = &answer_sent_batch, .headers = note_header},
+    {HTTP_POST, "/v1/commands/bulk", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_command_bulk, .body = &bulk_command_table, .body_required = true,
+     .summary = "Decide about all commands that match a filter, in the background; with dry_run only count them", .answer = &answer_bulk_begun},
+    {HTTP_POST, "/v1/processes/bulk", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_process_bulk, .body = &bulk_process_table, .body_required = true,
+     .summary = "Decide about all processes that match a filter, in the background; with dry_run only count them", .answer = &answer_bulk_begun},
+    {HTTP_GET, "/v1/bulk/{id}", api_bulk_show, READS, OF_SERVICE, .summary = "An operation over many commands or processes, and what came of it so far",
+     .answer = &answer_bulk},
     {HTTP_GET, "/v1/commands/{id}", api_command_show, READS_COMMANDS, OF_COMMAND, .inline_with = "wait_s", .deadline_ms = 70000, .parameters = api_command_show_parameters,
      .summary = "One command with its attempts and audit; with wait_s, wait for its end",
      .answer = &answer_command},

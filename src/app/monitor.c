@@ -15,6 +15,7 @@
 #include "app/alert_webhook.h"
 #include "base/log.h"
 #include "base/uuid.h"
+#include "bus/bulk.h"
 #include "bus/dead_letter.h"
 #include "bus/metric.h"
 #include "bus/sample.h"
@@ -48,6 +49,9 @@
 #define SCHEMA_MS         30000
 #define MAINTAIN_MS       60000
 #define EXPIRE_MS         500
+#define BULK_MS           5000
+#define BULK_STEP_MS      300
+#define BULK_TASK         "bulk"
 #define SEAL_MS           1000
 #define SEAL_IDLE_MS      20000
 #define IDLE_MS           5000
@@ -289,6 +293,34 @@ static ErrorCode task_maintain(void *context, TaskRun *run, Error *reterr)
     return OK;
 }
 
+/* Chunks of operations over many commands, for as long as a step has time. */
+static ErrorCode task_bulk(void *context, TaskRun *run, Error *reterr)
+{
+    Daemon  *daemon = context;
+    Deadline until  = deadline_sooner(run->deadline, deadline_in_ms(BULK_STEP_MS));
+    BulkStep step;
+    bool     ran;
+
+    do {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+
+        step = (BulkStep){0};
+        TRY(bulk_step(daemon->app->pool, run->deadline, arena, /* operation_id= */ NULL, &ran, &step, reterr));
+        if (ran)
+            waker_notify_names(daemon->api.waker, step.wake);
+    } while (ran && !step.wait_ms && !deadline_passed(until));
+    if (ran)
+        run->next_ms = step.wait_ms;
+    return OK;
+}
+
+static void bulk_begun(void *context, const char *channel, const char *payload)
+{
+    (void)channel;
+    (void)payload;
+    tasks_hasten(context, BULK_TASK);
+}
+
 /* ---- the ledger ---- */
 
 typedef ErrorCode LedgerBatch(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
@@ -510,6 +542,7 @@ static const PeriodicTask table[] = {
     {ALERT_WEBHOOK_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_alert_webhooks},
     {"requeue", REQUEUE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_requeue},
     {"prune", 1000, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_prune},
+    {BULK_TASK, BULK_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_bulk},
     {"maintain", MAINTAIN_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_maintain},
     {"expire-holds", EXPIRE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_expire},
     {"seal", SEAL_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_seal},
@@ -583,6 +616,7 @@ Tasks *monitor_start(Daemon *daemon)
     daemon->tasks = tasks;
     if (daemon->listen) {
         listen_add(daemon->listen, DEFINITION_CHANNEL, definition_stored, tasks);
+        listen_add(daemon->listen, BULK_CHANNEL, bulk_begun, tasks);
         listen_add(daemon->listen, SCHEDULE_CHANNEL, schedule_changed, daemon);
     }
     return tasks;

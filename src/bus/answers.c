@@ -4,6 +4,7 @@
 #include "bus/answers.h"
 
 #include "bus/batch.h"
+#include "bus/bulk.h"
 #include "bus/claim.h"
 #include "bus/command.h"
 #include "bus/dead_letter.h"
@@ -142,6 +143,22 @@ static const AnswerField batch_line_fields[] = {
 TABLE(batch_line, "BatchLine");
 static const AnswerField batches_fields[] = {ROWS("items", batch_line), NEXT_CURSOR};
 TABLE(batches, "Batches");
+
+static const char *const bulk_nouns[] = {"command", "process", NULL}, *const bulk_states[] = {"running", "ended", "failed", NULL};
+static const AnswerField bulk_fields[] = {
+    UUID("operation_id", AT(Bulk, operation_id)), TEXT("noun", AT(Bulk, noun), .words = bulk_nouns), TEXT("action", AT(Bulk, action)),
+    JSON("filter", AT(Bulk, filter)), TEXT("operator", AT(Bulk, operator)), TEXT("reason", AT(Bulk, reason), .nullable = true),
+    TEXT("state", AT(Bulk, state), .words = bulk_states), I64("matched", AT(Bulk, matched), .help = "so far"),
+    I64("decided", AT(Bulk, decided)), I64("known", AT(Bulk, known), .help = "decided before in the same way, or ended meanwhile"),
+    I64("refused", AT(Bulk, refused)),
+    I64("locked", AT(Bulk, locked), .help = "by other transactions; tried again for 5 s after all others"),
+    JSON("refusals", AT(Bulk, refusals), .help = "at most ten of them: id, domain, why"), TEXT("error", AT(Bulk, error), .nullable = true, .help = "why it failed"),
+    TIME("created_at", AT(Bulk, created_at)), TIME("ended_at", AT(Bulk, ended_at), .nullable = true)};
+TABLE(bulk, "Bulk");
+static const AnswerField bulk_begun_fields[] = {
+    UUID("operation_id", .nullable = true, .help = "null: a dry run"), I64("count", .help = "how many match now"),
+    BOOL("is_exact", .help = "false: at least so many match")};
+TABLE(bulk_begun, "BulkBegun");
 
 static const AnswerField claimed_item_fields[] = {
     UUID("command_id", AT(ClaimedCommand, command_id)), TEXT("type", AT(ClaimedCommand, type)),

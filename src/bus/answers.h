@@ -11,6 +11,7 @@ extern const AnswerTable answer_sent, answer_sent_batch, answer_command, answer_
 extern const AnswerTable answer_batch, answer_batch_line, answer_batches, answer_claimed, answer_claimed_item,
     answer_settled, answer_extended, answer_progress_written;
 extern const AnswerTable answer_domain_line, answer_domain, answer_domains, answer_stats;
+extern const AnswerTable answer_bulk, answer_bulk_begun;
 extern const AnswerTable answer_letter, answer_letters;
 extern const AnswerTable answer_reply_queue, answer_reply_queues, answer_reply_message, answer_replies,
     answer_acknowledged;

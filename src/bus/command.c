@@ -89,7 +89,9 @@ ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const Comman
     TRY(db_call_many(pool, &options, sql_bus_command_list,
                      DB_ARGS(db_text(filter->domain), db_text(filter->status), db_text(filter->type),
                              db_i64(filter->before ? filter->before : INT64_MAX), db_i32(filter->limit),
-                             db_i32(COMMAND_PAGE_ROWS), db_bound(arena, filter->bound)),
+                             db_i32(COMMAND_PAGE_ROWS), db_text(filter->since), db_text(filter->until),
+                             db_uuid(filter->batch_id), db_uuid(filter->command_id), db_text(filter->correlation_id),
+                             db_text(filter->order_key), db_bound(arena, filter->bound)),
                      &command_shape, &rows, &count, reterr));
     *ret_next  = db_page_next(rows, sizeof(Command), filter->limit, &count);
     *ret_list  = rows;

@@ -37,9 +37,11 @@ DB_ROW(Command, COMMAND_COLUMNS);
 
 typedef struct {
     const char  *domain, *status, *type; /* NULL: all */
-    int64_t      before;                 /* cursor: ids below this; 0: from the newest */
-    int          limit;                  /* 1 to 1000 */
-    const Bound *bound;                  /* only domains that these patterns have; NULL: all */
+    const char  *since, *until;          /* RFC 3339, of the time of sending, both included; NULL: no limit */
+    const char  *batch_id, *command_id, *correlation_id, *order_key; /* NULL: all */
+    int64_t      before;                                             /* cursor: ids below this; 0: from the newest */
+    int          limit;                                              /* 1 to 1000 */
+    const Bound *bound; /* only domains that these patterns have; NULL: all */
 } CommandFilter;
 
 /* ERR_INVALID: a status that does not exist. */
@@ -48,7 +50,7 @@ must_check ErrorCode command_status_check(const char *status, Error *reterr);
 must_check ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id,
                                   const char *domain, const char **ret_json, Error *reterr);
 /* The most rows that one call of command_list() reads. */
-#define COMMAND_PAGE_ROWS 100000
+#define COMMAND_PAGE_ROWS 20000
 
 /* Newest first. *ret_next: where the next page continues, 0: there is none. A page may be short, even empty, and have a next one: a call
  * reads at most COMMAND_PAGE_ROWS rows. */

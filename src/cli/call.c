@@ -37,7 +37,9 @@ const char *call_flag(const Call *call, const char *name)
 
 ErrorCode call_one_or_all(const Call *call, const char *noun, bool *ret_all, Error *reterr)
 {
-    static const char *const filters[] = {"--type", "--status", "--step", "--older", "--text", "--dry-run"};
+    static const char *const filters[] = {"--type",           "--status", "--step",      "--older",
+                                          "--text",           "--since",  "--until",     "--batch",
+                                          "--correlation-id", "--key",    "--order-key", "--dry-run"};
 
     *ret_all = call_flag(call, "--all") != NULL;
     if (!call->count && !*ret_all)

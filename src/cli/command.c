@@ -82,10 +82,19 @@ static const CommandFlag batch_flags[] = {
     {"--on-complete", "JSON", "{\"domain\", \"type\", \"payload\"}: a command to send when all have ended"            },
     {NULL,            NULL,   NULL                                                                                    },
 };
+#define COMMAND_FILTERS                                                                               \
+    {"--since", "TIME", "not sent before this moment: 2026-11-15, or 1h for an hour ago"},            \
+        {"--until", "TIME", "not sent after this moment"}, {"--batch", "UUID", "only of this batch"}, \
+        {"--correlation-id", "TEXT", "only with this correlation id"},                                \
+        {"--key", "TEXT", "only those that this login has sent with this --key"},                     \
+    {                                                                                                 \
+        "--order-key", "KEY", "only with this order key"                                              \
+    }
 static const CommandFlag command_flags[] = {
     {"--domain", "D",  "only this domain"                                           },
     {"--status", "S",  "PENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED"},
     {"--type",   "T",  "only this type"                                             },
+    COMMAND_FILTERS,
     {"--limit",  "N",  "at most this many; default: 100"                            },
     {"--count",  NULL, "print only their number"                                    },
     {NULL,       NULL, NULL                                                         },
@@ -93,6 +102,7 @@ static const CommandFlag command_flags[] = {
 static const CommandFlag tsq_flags[] = {
     {"--domain", "D",  "only this domain"               },
     {"--type",   "T",  "only this type"                 },
+    COMMAND_FILTERS,
     {"--limit",  "N",  "at most this many; default: 100"},
     {"--count",  NULL, "print only their number"        },
     {NULL,       NULL, NULL                             },
@@ -262,18 +272,38 @@ static const CommandFlag stats_flags[] = {
     {NULL,        NULL,   NULL                                                                                    },
 };
 static const CommandFlag cancel_flags[] = {
-    {"--domain",   "D",    "its domain, if several domains have this id"               },
+    {"--domain",   "D",    "its domain, if several domains have this id; with --all, only this domain"},
+    {"--operator", "NAME", "name of the operator; default: the operating system's user"               },
+    {"--reason",   "TEXT", "why"                                                                      },
+    {"--all",      NULL,   "all that match the flags below instead of one ID"                         },
+    {"--status",   "S",    "PENDING, IN_PROGRESS or IN_TSQ; default: all of them"                     },
+    {"--type",     "T",    "only this type"                                                           },
+    COMMAND_FILTERS,
+    {"--dry-run",  NULL,   "only count those that match"                                              },
+    {"--yes",      NULL,   "confirm --all"                                                            },
+    {NULL,         NULL,   NULL                                                                       },
+};
+static const CommandFlag delete_flags[] = {
+    {"--domain",   "D",    "only this domain"                                          },
     {"--operator", "NAME", "name of the operator; default: the operating system's user"},
     {"--reason",   "TEXT", "why"                                                       },
+    {"--all",      NULL,   "all that match the flags below instead of one ID"          },
+    {"--status",   "S",    "COMPLETED, FAILED or CANCELED; default: all of them"       },
+    {"--type",     "T",    "only this type"                                            },
+    COMMAND_FILTERS,
+    {"--dry-run",  NULL,   "only count those that match"                               },
+    {"--yes",      NULL,   "confirm --all"                                             },
     {NULL,         NULL,   NULL                                                        },
 };
 /* clang-format off */
 #define DECIDE_FLAGS                                                                \
     {"--operator", "NAME", "name of the operator; default: the operating system's user"},   \
     {"--reason",   "TEXT", "why"},                                                  \
-    {"--all",      NULL,   "all that match --domain and --type instead of one ID"}, \
+    {"--all",      NULL,   "all that match the flags below instead of one ID"}, \
     {"--domain",   "D",    "only this domain; with an ID, its domain"},             \
     {"--type",     "T",    "only this type"},                                       \
+    COMMAND_FILTERS,                                                                \
+    {"--dry-run",  NULL,   "only count those that match"},                          \
     {"--yes",      NULL,   "confirm --all"}
 /* clang-format on */
 static const CommandFlag decide_flags[] = {
@@ -422,7 +452,8 @@ const CliCommand cli_commands[] = {
     {"work",    NULL,     "DOMAIN",    1, 1, command_work,           work_flags, "handle the commands of a domain", PLACE_HERE},
     {"command", "show",   "ID",        1, 1, command_command_show,   show_flags, "show one command with its audit", PLACE_ANY},
     {"command", "list",   "",          0, 0, command_command_list,   command_flags, "list commands, newest first", PLACE_ANY},
-    {"command", "cancel", "ID",        1, 1, command_command_cancel, cancel_flags, "cancel a command", PLACE_ANY},
+    {"command", "cancel", "[ID]",      0, 1, command_command_cancel, cancel_flags, "cancel a command", PLACE_ANY},
+    {"command", "delete", "[ID]",      0, 1, command_command_delete, delete_flags, "delete a command that has ended; its key and audit stay", PLACE_DATABASE},
     {"tsq",     "list",   "",          0, 0, command_tsq_list,       tsq_flags,  "list the commands in the troubleshooting queue", PLACE_ANY},
     {"tsq",     "retry",  "[ID]",      0, 1, command_tsq_retry,      decide_flags, "queue a command in troubleshooting again, with its attempts reset", PLACE_ANY},
     {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "end a command in troubleshooting as CANCELED", PLACE_ANY},

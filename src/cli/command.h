@@ -133,7 +133,7 @@ CommandRun command_batch_create, command_batch_list, command_batch_seal, command
 CommandRun command_reply_list, command_reply_read, command_reply_ack;
 CommandRun command_domain_list, command_domain_show, command_stats;
 CommandRun command_send, command_work, command_policy_show, command_policy_set, command_policy_reset;
-CommandRun command_command_show, command_command_list, command_command_cancel;
+CommandRun command_command_show, command_command_list, command_command_cancel, command_command_delete;
 CommandRun command_tsq_list, command_tsq_retry, command_tsq_cancel, command_tsq_complete;
 CommandRun command_process_define, command_process_definitions, command_process_start, command_process_show,
     command_process_list;

@@ -9,6 +9,7 @@
 #include "bus/batch.h"
 #include "bus/command.h"
 #include "bus/send_fields.h"
+#include "cli/bulk.h"
 #include "cli/command.h"
 #include "cli/decision.h"
 #include "cli/pages.h"
@@ -18,15 +19,41 @@
 
 #define LIST_MAX 1000
 
+/* Of the filter, as its JSON names them. */
+static const struct {
+    const char *name;
+    size_t      offset;
+} filter_members[] = {
+    {"domain",         offsetof(CommandFilter, domain)        },
+    {"status",         offsetof(CommandFilter, status)        },
+    {"type",           offsetof(CommandFilter, type)          },
+    {"since",          offsetof(CommandFilter, since)         },
+    {"until",          offsetof(CommandFilter, until)         },
+    {"batch_id",       offsetof(CommandFilter, batch_id)      },
+    {"command_id",     offsetof(CommandFilter, command_id)    },
+    {"correlation_id", offsetof(CommandFilter, correlation_id)},
+    {"order_key",      offsetof(CommandFilter, order_key)     },
+};
+
 static ErrorCode filter_read(const Call *call, CommandFilter *ret_filter, Error *reterr)
 {
-    int limit;
+    int64_t since, until;
+    int     limit;
 
     TRY(call_limit(call, LIST_MAX, &limit, reterr));
-    *ret_filter = (CommandFilter){.domain = call_flag(call, "--domain"),
-                                  .status = call_flag(call, "--status"),
-                                  .type   = call_flag(call, "--type"),
-                                  .limit  = limit};
+    *ret_filter = (CommandFilter){.domain         = call_flag(call, "--domain"),
+                                  .status         = call_flag(call, "--status"),
+                                  .type           = call_flag(call, "--type"),
+                                  .limit          = limit,
+                                  .correlation_id = call_flag(call, "--correlation-id"),
+                                  .order_key      = call_flag(call, "--order-key")};
+    TRY(call_moment(call, "--since", &since, reterr));
+    TRY(call_moment(call, "--until", &until, reterr));
+    ret_filter->since = moment_text(call->arena, since);
+    ret_filter->until = moment_text(call->arena, until);
+    TRY(call_uuid(call, "--batch", &ret_filter->batch_id, reterr));
+    if (call->count > 0)
+        TRY(call_id(call, &ret_filter->command_id, reterr));
     return command_status_check(ret_filter->status, reterr) == OK ? OK : ERR_USAGE;
 }
 
@@ -67,12 +94,24 @@ static ErrorCode commands_read(Call *call, Arena *arena, const void *filter, int
     return source_command_list(call, arena, &page, ret_rows, ret_count, ret_next, reterr);
 }
 
-static ErrorCode commands_print(Call *call, const CommandFilter *filter, const char *none, Error *reterr)
+static ErrorCode count_check(const Call *call, Error *reterr)
+{
+    static const char *const filters[] = {"--since", "--until", "--batch", "--correlation-id", "--key", "--order-key"};
+
+    for (size_t i = 0; call_flag(call, "--count") && i < COUNT(filters); i++)
+        if (call_flag(call, filters[i]))
+            return fail(reterr, ERR_USAGE, "--count takes --domain, --status and --type, not %s", filters[i]);
+    return OK;
+}
+
+static ErrorCode commands_print(Call *call, CommandFilter *filter, const char *none, Error *reterr)
 {
     ListShape shape = {list_columns, COUNT(list_columns), sizeof(Command), none, command_write};
     int64_t   total;
 
+    TRY(count_check(call, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(key_take(call, "--id", &filter->command_id, reterr));
     domain_note(call, "", filter->domain);
     if (call_flag(call, "--count")) {
         TRY(source_must_be_database(call, "--count", reterr));
@@ -91,7 +130,46 @@ ErrorCode command_command_list(Call *call, Error *reterr)
     return commands_print(call, &filter, "no commands", reterr);
 }
 
-ErrorCode command_command_cancel(Call *call, Error *reterr)
+/* ---- all that match ---- */
+
+static const char *filter_json(Call *call, const CommandFilter *filter)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    for (size_t i = 0; i < COUNT(filter_members); i++) {
+        const char *value = *(const char *const *)((const char *)filter + filter_members[i].offset);
+
+        if (value)
+            writer_text(&writer, filter_members[i].name, value);
+    }
+    writer_end(&writer);
+    return text_string(&text);
+}
+
+/* status: the only one that the decision is about; NULL: that of the flag, or any. */
+static ErrorCode all_decide(Call *call, const char *action, const char *status, const char *result, const char *decided,
+                            Error *reterr)
+{
+    CommandFilter filter;
+
+    TRY(filter_read(call, &filter, reterr));
+    filter.status = status ? status : filter.status;
+    TRY(call_open(call, APP_SCHEMA, reterr));
+    TRY(key_take(call, "--id", &filter.command_id, reterr));
+    BulkNew bulk = {.noun     = "command",
+                    .action   = action,
+                    .filter   = filter_json(call, &filter),
+                    .argument = result ? arena_print(call->arena, "{\"result\":%s}", result) : NULL,
+                    .actor    = call_operator(call),
+                    .reason   = call_flag(call, "--reason")};
+    return bulk_run(call, &bulk, "commands", decided, reterr);
+}
+
+static ErrorCode cancel_one(Call *call, Error *reterr)
 {
     const char *id, *domain = call_flag(call, "--domain");
     Decision    decision;
@@ -100,6 +178,23 @@ ErrorCode command_command_cancel(Call *call, Error *reterr)
     TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(source_command_cancel(call, id, domain, &decision, reterr));
     return decision_print(call, "command", id, &decision, reterr);
+}
+
+ErrorCode command_command_cancel(Call *call, Error *reterr)
+{
+    bool is_all;
+
+    TRY(call_one_or_all(call, "command", &is_all, reterr));
+    return is_all ? all_decide(call, "cancel", /* status= */ NULL, /* result= */ NULL, "canceled", reterr)
+                  : cancel_one(call, reterr);
+}
+
+ErrorCode command_command_delete(Call *call, Error *reterr)
+{
+    bool is_all;
+
+    TRY(call_one_or_all(call, "command", &is_all, reterr));
+    return all_decide(call, "delete", /* status= */ NULL, /* result= */ NULL, "deleted", reterr);
 }
 
 /* ---- tsq ---- */
@@ -123,55 +218,9 @@ static ErrorCode decide_one(Call *call, const TsqDecision *decision, Error *rete
     return decision_print(call, "command", id, &made, reterr);
 }
 
+static const char *const actions[] = {[TSQ_RETRY] = "retry", [TSQ_CANCEL] = "cancel", [TSQ_COMPLETE] = "complete"};
 static const char *const decided_words[] = {
     [TSQ_RETRY] = "queued again", [TSQ_CANCEL] = "canceled", [TSQ_COMPLETE] = "completed"};
-
-/* All that match, page by page. */
-static ErrorCode decide_all(Call *call, const TsqDecision *decision, Error *reterr)
-{
-    CommandFilter filter;
-    int64_t       total, done = 0, locked = 0;
-
-    TRY(filter_read(call, &filter, reterr));
-    filter.status = "IN_TSQ";
-    filter.limit  = LIST_MAX;
-    TRY(command_count(call->pool, deadline_in_ms(APP_COMMAND_MS), &filter, &total, reterr));
-    if (total > 0 && !call_flag(call, "--yes")) {
-        fprintf(stderr, "%" PRId64 " command%s: add --yes to decide about %s\n", total,
-                total == 1 ? " matches" : "s match", total == 1 ? "it" : "all of them");
-        return fail(reterr, ERR_USAGE, "nothing was done");
-    }
-    do {
-        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-        Command                  *list;
-        Decision                 *made;
-        const char               *ids[LIST_MAX], *domains[LIST_MAX];
-        int                       count;
-
-        TRY(command_list(call->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &list, &count, &filter.before,
-                         reterr));
-        for (int i = 0; i < count; i++) {
-            ids[i]     = list[i].command_id;
-            domains[i] = list[i].domain;
-        }
-        if (count) {
-            TRY(tsq_decide(call->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena,
-                           (CommandNames){ids, domains, count}, decision, &made, reterr));
-            wake_domains(call, made->wake);
-        }
-        for (int i = 0; i < count; i++) {
-            done += made[i].is_new;
-            locked += strcmp(made[i].verdict, "LOCKED") == 0;
-        }
-    } while (filter.before);
-    if (call->json)
-        printf("{\"decided\":%" PRId64 "}\n", done);
-    else
-        printf("%" PRId64 " %s\n", done, decided_words[decision->action]);
-    if (locked)
-        return fail(reterr, ERR_BUSY, "%" PRId64 " processes are locked by other transactions: try again", locked);
-    return OK;
-}
 
 static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
 {
@@ -184,9 +233,9 @@ static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
     TRY(call_one_or_all(call, "command", &is_all, reterr));
     TRY(call_json(call, "--result", &decision.result, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    if (is_all)
-        TRY(source_must_be_database(call, "--all", reterr));
-    return is_all ? decide_all(call, &decision, reterr) : decide_one(call, &decision, reterr);
+    if (!is_all)
+        return decide_one(call, &decision, reterr);
+    return all_decide(call, actions[action], "IN_TSQ", decision.result, decided_words[action], reterr);
 }
 
 ErrorCode command_tsq_retry(Call *call, Error *reterr)

@@ -36,6 +36,7 @@ ROUTES = {
     "GET /health/live": NOTHING, "GET /health/ready": NOTHING, "GET /problems/{type}": NOTHING, "GET /openapi.json": NOTHING,
     "GET /v1/batches": SERVICE, "GET /v1/wallets": [listed("owner"), named(query="?owner=O")],
     "GET /v1/holds": [listed("owner"), named(query="?owner=O")], "GET /v1/transactions": SERVICE,
+    "POST /v1/commands/bulk": SERVICE, "POST /v1/processes/bulk": SERVICE, "GET /v1/bulk/{id}": SERVICE,
     "GET /v1/reply-queues": SERVICE,
     "POST /v1/reply-queues/{queue}/read": [named({})],
     "POST /v1/reply-queues/{queue}/ack": [named({"items": [{"msg_id": 1, "read_count": 1}]})],

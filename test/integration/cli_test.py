@@ -10,7 +10,7 @@ import uuid
 from checks import dead_letters_put, refused
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, wait_until
 
-COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
+COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "command delete", "tsq list", "tsq retry",
             "tsq cancel", "tsq complete", "batch create", "batch list", "batch seal", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
             "db status", "db url", "dlq list", "dlq show", "dlq retry", "dlq delete", "key create", "key list",
             "key revoke", "policy set", "policy show", "policy reset",
@@ -96,7 +96,7 @@ def every_command_of_the_bus_speaks_json():
             command = failed.pop()
             decided = done_json(pawl, dict, "tsq", action, command)
             assert (decided["command_id"], decided["status"], decided["decision"]) == (command, status, action), decided
-        assert done_json(pawl, dict, "tsq", "cancel", "--all", "--domain", "shop", "--yes") == {"decided": 1}
+        assert done_json(pawl, dict, "tsq", "cancel", "--all", "--domain", "shop", "--yes")["decided"] == 1
         assert done_json(pawl, list, "tsq", "list") == []
 
 

@@ -188,6 +188,9 @@ def tour_commands(tour, pawl):
     bad = {"items": [command, {**command, "command_id": sent, "payload": 2}]}
     tour.ask("POST", "/v1/commands/batch", bad)
     tour.ask("GET", "/v1/batches")
+    tour.ask("POST", "/v1/commands/bulk", {"action": "cancel", "filter": {}, "dry_run": True})
+    bulk = tour.ask("POST", "/v1/processes/bulk", {"action": "cancel", "filter": {"domain": "none"}}).json["operation_id"]
+    tour.ask("GET", "/v1/bulk/{id}", id=bulk)
     tour.ask("GET", "/v1/batches/{id}", id=batch)
     tour.ask("POST", "/v1/batches/{id}/seal", id=batch)
     tour.ask("GET", "/v1/commands/{id}", id=sent)

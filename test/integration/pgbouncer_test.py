@@ -122,7 +122,7 @@ def bus_works(db, pawl):
     assert done(pawl, "tsq", "complete", completed, "--result", "1")["status"] == "COMPLETED"
     assert done(pawl, "tsq", "retry", retried)["status"] == "PENDING"
     wait_until(lambda: done(pawl, "command", "show", retried)["status"] == "IN_TSQ", what="it failed again")
-    assert done(pawl, "tsq", "cancel", "--all", "--yes") == {"decided": 1}
+    assert done(pawl, "tsq", "cancel", "--all", "--yes")["decided"] == 1
     assert db.value("select count(*), count(distinct command_id) from shop.effect") == "1000|1000"
     assert db.value("select count(*), count(distinct message->>'command_id') from pgmq.q_answers") == "1203|1203"
     assert db.value("select count(*) from pawl.outcome join pawl.command using (id) where result = payload") == "1200"

@@ -94,6 +94,10 @@ pawl.domain_resume       admin
 pawl.rows_about          reader
 pawl.command_show        app
 pawl.tsq_decide          admin
+pawl.bulk_start          admin
+pawl.bulk_step           monitor
+pawl.bulk_count          reader
+pawl.bulk_show           reader
 pawl.command_decide      admin
 pawl.reply_command_id    reader sender worker
 pawl.reply_retry         monitor
