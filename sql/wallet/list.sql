@@ -92,6 +92,7 @@ declare
   v_owner text := (pawl.names_like(array[p_owner]))[1];
   v_asset integer := (select a.id from wallet.asset a where a.code = p_asset);
   v_owned bigint[] := wallet.owned(p_owner);
+  v_rows integer := case when p_owners is not null or p_owner like '%*' then least(p_rows, 7000) else p_rows end; -- each needs lookups of owners
   v_range record;
   v_ids bigint[];
   v_last bigint;
@@ -101,13 +102,13 @@ begin
     return;
   end if;
   select r.before, r.after into v_range from pawl.id_range('wallet.txn', 'at', p_since, p_until, p_before) r;
-  select array_agg(m.id) filter (where m.hit), max(m.id) filter (where m.n = p_rows) into v_ids, v_last
+  select array_agg(m.id) filter (where m.hit), max(m.id) filter (where m.n = v_rows) into v_ids, v_last
   from (
     select x.id, h.hit, x.n
     from (
       select s.*, row_number() over () as n
       from (select h.* from wallet.hold h where h.id < v_range.before and h.id > v_range.after order by h.id desc) s
-      limit p_rows) x
+      limit v_rows) x
     cross join lateral (
       -- In this order: what needs no other table first.
       select case
@@ -119,7 +120,7 @@ begin
              and (p_since is null and p_until is null or (
                select t.at >= coalesce(p_since, t.at) and t.at <= coalesce(p_until, t.at) from wallet.txn t where t.id = x.id))
         end as hit) h
-    where h.hit or x.n = p_rows
+    where h.hit or x.n = v_rows
     limit p_limit) m;
   return query
     select h.id, t.txn_id, w.owner, a.code, h.amount, h.captured, case when h.status = 'OPEN' then h.amount - h.captured else 0 end, h.status,
@@ -153,6 +154,7 @@ declare
   v_owner text := (pawl.names_like(array[p_owner]))[1];
   v_asset integer := (select a.id from wallet.asset a where a.code = p_asset);
   v_owned bigint[] := wallet.owned(p_owner);
+  v_rows integer := case when p_owners is not null or p_owner like '%*' then least(p_rows, 7000) else p_rows end; -- each needs lookups of owners
   v_range record;
   v_ids bigint[];
   v_last bigint;
@@ -162,14 +164,14 @@ begin
     return;
   end if;
   select r.before, r.after into v_range from pawl.id_range('wallet.txn', 'at', p_since, p_until, p_before) r;
-  select array_agg(m.id) filter (where m.hit), max(m.id) filter (where m.n = p_rows) into v_ids, v_last
+  select array_agg(m.id) filter (where m.hit), max(m.id) filter (where m.n = v_rows) into v_ids, v_last
   from (
     select x.id, h.hit, x.n
     from (
       select s.*, row_number() over () as n
       from (select t.id, t.kind, t.asset_id, t.wallet_id, t.other_id, t.refusal, t.at
             from wallet.txn t where t.id < v_range.before and t.id > v_range.after order by t.id desc) s
-      limit p_rows) x
+      limit v_rows) x
     cross join lateral (
       select case
         when p_kind <> x.kind or v_asset <> x.asset_id or (p_status = 'posted') <> (x.refusal is null) or x.at < p_since or x.at > p_until then false
@@ -180,7 +182,7 @@ begin
              and (v_like is null
                   or coalesce((select w.owner like any (v_like) from wallet.wallet w where w.id = x.wallet_id)
                               or (select w.owner like any (v_like) from wallet.wallet w where w.id = x.other_id), false)) end as hit) h
-    where h.hit or x.n = p_rows
+    where h.hit or x.n = v_rows
     limit p_limit) m;
   return query
     select t.id, t.txn_id, t.kind, case when t.refusal is null then 'posted' else 'refused' end, wallet.owner_of(t.wallet_id),
