@@ -115,6 +115,12 @@ ErrorCode source_command_list(Call *call, Arena *arena, const CommandFilter *fil
         {"type", filter->type},
         {"cursor", remote_number(arena, filter->before)},
         {"limit", remote_number(arena, filter->limit)},
+        {"since", filter->since},
+        {"until", filter->until},
+        {"batch_id", filter->batch_id},
+        {"key", call_flag(call, "--key")},
+        {"correlation_id", filter->correlation_id},
+        {"order_key", filter->order_key},
         {NULL, NULL}
     };
 
