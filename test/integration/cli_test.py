@@ -16,6 +16,7 @@ COMMANDS = ["serve", "send", "work", "command show", "command list", "command ca
             "key revoke", "policy set", "policy show", "policy reset",
             "domain list", "domain show", "domain pause", "domain resume", "domain limit", "stats", "reply list", "reply read", "reply ack",
             *(f"process {verb}" for verb in ("define", "definitions", "start", "show", "list", "signal", "retry", "cancel", "complete", "move")),
+            *(f"schedule {verb}" for verb in ("create", "list", "show", "next", "run", "pause", "resume", "delete")),
             "rating leaderboard", "rating history", "rating verify",
             "bench bot", "bench commands", "bench latency", "bench processes", "bench transfers", "health", "completion", "help", "version", *(f"wallet {verb}" for verb in (
                 "list", "holds", "transactions", "create", "topup", "spend", "transfer", "hold", "capture", "void", "refund", "freeze", "unfreeze", "floor",

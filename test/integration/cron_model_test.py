@@ -20,9 +20,10 @@ SQL = """
 set timezone = 'UTC';
 create function pg_temp.times (p_cron text, p_zone text, p_at timestamptz, p_end timestamptz) returns text language plpgsql as $$
 declare
-  v_cron record := pawl.cron_read(p_cron);
+  v_cron record;
   v_times text[] := '{}';
 begin
+  v_cron := pawl.cron_read(p_cron); -- here, because the block does not catch what its declarations raise
   loop
     p_at := pawl.cron_next(v_cron, p_zone, p_at);
     exit when p_at is null or p_at > p_end;
