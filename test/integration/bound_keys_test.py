@@ -37,6 +37,9 @@ ROUTES = {
     "GET /v1/batches": SERVICE, "GET /v1/wallets": [listed("owner"), named(query="?owner=O")],
     "GET /v1/holds": [listed("owner"), named(query="?owner=O")], "GET /v1/transactions": SERVICE,
     "POST /v1/commands/bulk": SERVICE, "POST /v1/processes/bulk": SERVICE, "GET /v1/bulk/{id}": SERVICE,
+    **{route: SERVICE for route in (
+        "GET /v1/schedules", "POST /v1/schedules", "GET /v1/schedules/{name}", "PUT /v1/schedules/{name}", "DELETE /v1/schedules/{name}",
+        "GET /v1/schedules/{name}/next", "POST /v1/schedules/{name}/run", "POST /v1/schedules/{name}/pause", "POST /v1/schedules/{name}/resume")},
     "GET /v1/reply-queues": SERVICE,
     "POST /v1/reply-queues/{queue}/read": [named({})],
     "POST /v1/reply-queues/{queue}/ack": [named({"items": [{"msg_id": 1, "read_count": 1}]})],
