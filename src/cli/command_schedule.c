@@ -140,11 +140,11 @@ ErrorCode command_schedule_show(Call *call, Error *reterr)
 typedef struct {
     const ScheduleTime *list;
     int                 count;
-} Times;
+} NextTimes;
 
 static void times_write(Writer *writer, const void *row)
 {
-    const Times *times = row;
+    const NextTimes *times = row;
 
     schedule_times_write(writer, times->list, times->count);
 }
@@ -167,7 +167,7 @@ ErrorCode command_schedule_next(Call *call, Error *reterr)
     TRY(schedule_next(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], (int)wanted, &list,
                       &count, reterr));
     if (call->json)
-        object_print(times_write, call->arena, &(Times){list, count});
+        object_print(times_write, call->arena, &(NextTimes){list, count});
     else
         list_print(&shape, call->arena, false, list, count);
     return OK;
