@@ -49,7 +49,7 @@
 #define SCHEMA_MS         30000
 #define MAINTAIN_MS       60000
 #define EXPIRE_MS         500
-#define BULK_MS           5000
+#define BULK_MS           20000 /* a new operation notifies */
 #define BULK_STEP_MS      300
 #define BULK_TASK         "bulk"
 #define SEAL_MS           1000

@@ -310,7 +310,36 @@ ErrorCode source_batch_list(Call *call, Arena *arena, const BatchFilter *filter,
 
 /* ---- domains ---- */
 
-ErrorCode source_domain_list(Call *call, const DomainFilter *filter, Domain **ret_list, int *ret_count, Error *reterr)
+static int64_t recent_ms(Value recent, const char *name)
+{
+    Value number = value_field(recent, name);
+
+    return number.size ? value_i64(number) : -1;
+}
+
+static const char *recent_text(Value recent, const char *name, Arena *arena)
+{
+    const char *text = value_raw(value_field(recent, name), arena);
+
+    return text ? text : "-";
+}
+
+/* With the numbers behind `recent`, as the statement of domain_list() has them. */
+static void domain_read(Value object, Arena *arena, Domain *domain)
+{
+    Value recent = value_field(object, "recent");
+
+    answer_row_read(&answer_domain_line, object, arena, domain);
+    domain->sent_per_s  = recent_text(recent, "sent_per_s", arena);
+    domain->ended_per_s = recent_text(recent, "ended_per_s", arena);
+    domain->wait_p50_ms = recent_ms(recent, "wait_p50_ms");
+    domain->wait_p95_ms = recent_ms(recent, "wait_p95_ms");
+    domain->run_p50_ms  = recent_ms(recent, "run_p50_ms");
+    domain->run_p95_ms  = recent_ms(recent, "run_p95_ms");
+}
+
+static ErrorCode remote_domains(Call *call, const DomainFilter *filter, Domain **ret_list, int *ret_count,
+                                Error *reterr)
 {
     const RemoteParameter query[] = {
         {"order", filter->order},
@@ -318,10 +347,23 @@ ErrorCode source_domain_list(Call *call, const DomainFilter *filter, Domain **re
         {"limit", remote_number(call->arena, filter->limit)},
         {NULL, NULL}
     };
+    RemoteReply reply;
+    Value       items, item;
+    const char *at = NULL;
 
+    TRY(remote_send(call, &(RemoteRequest){CLIENT_GET, "/v1/domains", .query = query}, call->arena, &reply, reterr));
+    items      = value_field(reply.body, "items");
+    *ret_list  = arena_array(call->arena, Domain, (int)value_item_count(items) + 1);
+    *ret_count = 0;
+    while (value_item_next(items, &at, &item))
+        domain_read(item, call->arena, &(*ret_list)[(*ret_count)++]);
+    return OK;
+}
+
+ErrorCode source_domain_list(Call *call, const DomainFilter *filter, Domain **ret_list, int *ret_count, Error *reterr)
+{
     if (call->is_remote)
-        return remote_rows(call, &(RemoteRequest){CLIENT_GET, "/v1/domains", .query = query}, &answer_domain_line,
-                           sizeof(Domain), call->arena, (void **)ret_list, ret_count, NULL, reterr);
+        return remote_domains(call, filter, ret_list, ret_count, reterr);
     return domain_list(call->pool, deadline(), call->arena, filter, ret_list, ret_count, reterr);
 }
 
@@ -336,9 +378,9 @@ ErrorCode source_domain_show(Call *call, const char *name, Domain *ret_domain, D
     processes      = value_field(reply.body, "processes");
     *ret_domain    = (Domain){0};
     *ret_processes = (Domain){.domain = ""};
-    answer_row_read(&answer_domain_line, reply.body, call->arena, ret_domain);
+    domain_read(reply.body, call->arena, ret_domain);
     if (processes.size)
-        answer_row_read(&answer_domain_line, processes, call->arena, ret_processes);
+        domain_read(processes, call->arena, ret_processes);
     return OK;
 }
 

@@ -115,8 +115,8 @@ static int pods_that_hold(Pod *pods, const char *task)
 
 TEST(monitor_a_hundred_idle_pods_cost_less_than_a_statement_per_second_each)
 {
-    static const char *const            single[] = {"dead-letters", "requeue", "prune",        "maintain",
-                                                    "expire-holds", "seal",    "stat-maintain"};
+    static const char *const            single[] = {"dead-letters", "requeue", "prune",         "maintain",
+                                                    "expire-holds", "seal",    "stat-maintain", "bulk"};
     scoped(database_free) TestDatabase *db       = database_new();
     static Pod                          pods[PODS];
     int64_t                             rate;
