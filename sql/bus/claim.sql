@@ -204,7 +204,7 @@ begin
 end
 $$;
 
--- Finds and locks the rows that pawl.claim leases. Parks commands whose order keys other commands have. lost: those whose last attempt was lost.
+-- Finds and locks the rows that pawl.claim leases. p_limit 0: nothing is done, and tids is null. Parks commands whose order keys other commands have. lost: those whose last attempt was lost.
 -- has_last: some are in their last attempt.
 -- One statement reads all priorities: a claim of one command would spend most of its time on starting a statement for each.
 -- p_read: read at most so many rows, of any type; null: all. They are read in growing windows, whose end is found first, so that a claim that finds
@@ -242,6 +242,9 @@ declare
   v_has_last boolean;
   v_fitting integer;
 begin
+  if p_limit = 0 then
+    return;
+  end if;
   tids := '{}';
   lost := '{}';
   has_last := false;
@@ -363,13 +366,16 @@ begin
   if p_read < 1 then
     raise exception 'read must be from 1 on' using errcode = 'QU001';
   end if;
-  if exists (select from pawl.gate g where g.domain_id = p_domain_id) then
+  -- The gate is looked for in this statement, because one of its own would take longer.
+  select f.tids, f.lost, f.has_last, f.after into v_tids, v_lost, v_has_last, v_after
+  from pawl.claim_find(
+    p_domain_id, case when exists (select from pawl.gate g where g.domain_id = p_domain_id) then 0 else p_limit end, p_after, p_types, p_begin, p_lost,
+    case when p_types is not null then p_read end) f;
+  if v_tids is null then
     return query
       select * from pawl.claim_gated(p_domain_id, p_limit, p_lease_ms, p_after, p_types, p_worker, p_workers, p_begin, p_lost, p_unflushed);
     return;
   end if;
-  select f.tids, f.lost, f.has_last, f.after into v_tids, v_lost, v_has_last, v_after
-  from pawl.claim_find(p_domain_id, p_limit, p_after, p_types, p_begin, p_lost, case when p_types is not null then p_read end) f;
   if v_after is not null then
     for v_priority in 0..9 loop
       priority := v_priority;
