@@ -104,7 +104,14 @@ begin
   ), kept as (
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, line)
     select p_domain_id, -1, nextval('pawl.command_seq'), s.id, s.attempt, s.max_attempts, s.extras, s.line
-    from (select t.id, t.attempt, t.max_attempts, t.extras, i.line from taken t join item i on i.tid = t.tid order by i.ord) s
+    from ( -- by grouping, because row by row a join of two lists takes the square of their length
+      select max(v.id) as id, max(v.attempt) as attempt, max(v.max_attempts) as max_attempts, bool_or(v.extras) as extras, max(v.line) as line
+      from (select t.tid, null::bigint, t.id, t.attempt, t.max_attempts, t.extras, null::bigint from taken t
+            union all
+            select i.tid, i.ord, null, null, null, null, i.line from item i) v (tid, ord, id, attempt, max_attempts, extras, line)
+      group by v.tid
+      having max(v.id) is not null
+      order by max(v.ord)) s
     returning 1
   )
   select (select count(*) from taken), (select count(*) from kept) into v_deleted, v_inserted;
