@@ -3,10 +3,11 @@
 import json
 import os
 import re
+import subprocess
 
 from bus_commands import send
 from checks import stop_clean
-from pawl_test import Database, Pawl, main, setting, test, wait_until
+from pawl_test import TIMEOUT_S, Database, Pawl, main, setting, test, wait_until
 
 FOLDER = os.path.join(setting("PAWL_SOURCE"), "examples/monitoring")
 SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\]|\\["\\n])*",?)*)\})? (-?[0-9.e+]+|NaN|[+-]Inf)$')
@@ -51,6 +52,29 @@ def expressions():
         found = re.findall(r"^ +expr: (.*)$", file.read(), re.M)
     assert len(found) > 8, found
     yield from found
+
+
+def promtool(*arguments, stdin=""):
+    done = subprocess.run(["promtool", *arguments], input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S)
+    assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+@test
+def promtool_accepts_metrics_rules_and_the_expressions_of_the_board():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api,monitor")
+        send(pawl, "shop", "ship")
+        assert promtool("check", "metrics", stdin=pawl.http("GET", "/metrics").body.decode()) == ""
+        rules = promtool("check", "rules", os.path.join(FOLDER, "pawl-rules.yml"))
+        assert re.search(r"SUCCESS: [1-9]\d* rules found", rules), rules
+        # What Grafana fills in stands for a duration or a value.
+        filled = [re.sub(r"\$__\w+|\$\{__\w+\}", "5m", one) for one in expressions()]
+        records = "".join(f"  - record: r:{number}\n    expr: {json.dumps(one)}\n" for number, one in enumerate(filled))
+        file = os.path.join(pawl.home, "board.yml")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write("groups:\n- name: board\n  rules:\n" + records)
+        assert f"SUCCESS: {len(filled)} rules found" in promtool("check", "rules", file)
 
 
 @test
