@@ -61,6 +61,7 @@ as $$
     ('pawl.domain_limit_set',   'admin'),
     ('pawl.domain_limit_remove', 'admin'),
     ('pawl.domain_limits',      'reader'),
+    ('pawl.domain_held',        'reader'),
     ('pawl.domain_pauses',      'reader worker'),
     ('pawl.extend',             'worker'),
     ('pawl.report_progress',    'worker'),

@@ -158,3 +158,18 @@ begin
   return v_gone;
 end
 $$;
+
+-- The pauses and the limits of a domain, as arrays of objects; null: it has none.
+create or replace function pawl.domain_held (p_domain text, out pauses jsonb, out limits jsonb)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_domain_id integer := pawl.domain_find(p_domain);
+begin
+  select jsonb_agg(jsonb_build_object('type', p.type, 'reason', p.reason, 'operator', p.operator, 'at', pawl.iso(p.at)) order by p.type)
+  into pauses from pawl.pause p where p.domain_id = v_domain_id;
+  select jsonb_agg(jsonb_build_object('type', l.type, 'per_key', l.per_key, 'running', l.running, 'rate_per_s', trim_scale(round(l.rate::numeric / l.period_s, 6)), 'period_s', l.period_s, 'burst', l.burst)
+                   order by l.type, l.per_key)
+  into limits from pawl.gate_limit l where l.domain_id = v_domain_id;
+end
+$$;

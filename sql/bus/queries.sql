@@ -248,8 +248,10 @@ select d.domain, d.queued, d.delayed, d.parked, d.running, d.in_tsq, pawl.micros
        coalesce(d.oldest_s, 0) as oldest_s, to_jsonb(d.estimated) as estimated, d.recent,
        coalesce(d.recent ->> 'sent_per_s', '-') as sent_per_s, coalesce(d.recent ->> 'ended_per_s', '-') as ended_per_s,
        coalesce((d.recent ->> 'wait_p50_ms')::bigint, -1) as wait_p50_ms, coalesce((d.recent ->> 'wait_p95_ms')::bigint, -1) as wait_p95_ms,
-       coalesce((d.recent ->> 'run_p50_ms')::bigint, -1) as run_p50_ms, coalesce((d.recent ->> 'run_p95_ms')::bigint, -1) as run_p95_ms
+       coalesce((d.recent ->> 'run_p50_ms')::bigint, -1) as run_p50_ms, coalesce((d.recent ->> 'run_p95_ms')::bigint, -1) as run_p95_ms,
+       h.pauses, h.limits
 from pawl.domain_list($1::text, $2::text, $3::integer, $4::text, $5::text[]) d
+cross join lateral pawl.domain_held(d.domain) h
 
 -- name: domain_limit_remove
 -- $1 domain, $2 type or null for all, $3 operator, $4 reason. wake: domains to notify, joined by commas

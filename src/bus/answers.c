@@ -87,7 +87,9 @@ TABLE(decision, "Decision");
     TIME("oldest_at", AT(Domain, oldest_at), .nullable = true, .help = "since when the oldest queued command has been queued; null: none is queued"), \
     I64("oldest_s", AT(Domain, oldest_s), .help = "its age in seconds; 0: none is queued"), \
     JSON("estimated", AT(Domain, estimated), .help = "an array of the names of those numbers above that are estimates, because there are thousands"), \
-    JSON("recent", AT(Domain, recent), .nullable = true, .help = "the last five minutes, as workers and senders over pods have counted them: minutes, sent_per_s, ended_per_s, wait_p50_ms, wait_p95_ms, run_p50_ms, run_p95_ms (null where nothing was measured); null: nothing was counted")
+    JSON("recent", AT(Domain, recent), .nullable = true, .help = "the last five minutes, as workers and senders over pods have counted them: minutes, sent_per_s, ended_per_s, wait_p50_ms, wait_p95_ms, run_p50_ms, run_p95_ms (null where nothing was measured); null: nothing was counted"), \
+    JSON("pauses", AT(Domain, pauses), .nullable = true, .help = "an array of type (* is the whole domain), reason, operator and at; null: it is not paused"), \
+    JSON("limits", AT(Domain, limits), .nullable = true, .help = "an array of type, per_key, running, rate_per_s, period_s and burst, as GET /v1/domains/{domain}/limits has them; null: it has none")
 static const AnswerField domain_line_fields[] = {DOMAIN_FIELDS};
 TABLE(domain_line, "DomainLine");
 static const AnswerField domain_fields[] = {

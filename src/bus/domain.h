@@ -20,12 +20,12 @@
 #define DOMAIN_LIST_MAX 100
 
 /* oldest_at: when the command that has been queued for longest was queued; 0: none is queued. recent: the numbers of the last five minutes, which stand behind it
- * for tables; NULL, "-", -1: none. */
+ * for tables; NULL, "-", -1: none. pauses, limits: as of pawl.domain_held. */
 #define DOMAIN_COLUMNS(X, T)                                      \
     X(T, TEXT, domain)                                            \
     X(T, I64, queued, delayed, parked, running, in_tsq, oldest_s) \
     X(T, TIME, oldest_at)                                         \
-    X(T, JSONB, estimated, recent)                                \
+    X(T, JSONB, estimated, recent, pauses, limits)                \
     X(T, TEXT, sent_per_s, ended_per_s)                           \
     X(T, I64, wait_p50_ms, wait_p95_ms, run_p50_ms, run_p95_ms)
 DB_ROW(Domain, DOMAIN_COLUMNS);

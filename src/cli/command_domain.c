@@ -4,15 +4,17 @@
 #include "bus/domain.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/value.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/source.h"
 
 /* A domain as a line of a table: "~158000" is an estimate. */
 typedef struct {
-    const char *domain, *queued, *delayed, *parked, *running, *in_tsq, *oldest, *in, *out, *wait;
+    const char *domain, *queued, *delayed, *parked, *running, *in_tsq, *oldest, *in, *out, *wait, *held;
 } DomainLine;
 
 static const char *number_text(Arena *arena, const Domain *domain, const char *name, int64_t number)
@@ -61,7 +63,10 @@ static DomainLine line_of(Arena *arena, const Domain *domain)
                         age_text(arena, domain),
                         domain->sent_per_s,
                         domain->ended_per_s,
-                        time_text(arena, domain->wait_p95_ms)};
+                        time_text(arena, domain->wait_p95_ms),
+                        domain->pauses   ? domain->limits ? "paused, limited" : "paused"
+                        : domain->limits ? "limited"
+                                         : NULL};
 }
 
 static const ListColumn line_columns[] = {
@@ -75,6 +80,7 @@ static const ListColumn line_columns[] = {
     {">in/s",     NULL, CELL_TEXT, offsetof(DomainLine, in)     },
     {">out/s",    NULL, CELL_TEXT, offsetof(DomainLine, out)    },
     {">wait p95", NULL, CELL_TEXT, offsetof(DomainLine, wait)   },
+    {"held",      NULL, CELL_TEXT, offsetof(DomainLine, held)   },
 };
 static const ListShape line_shape = {line_columns, COUNT(line_columns), sizeof(DomainLine), "no domains", NULL};
 static const ListShape json_shape = {line_columns, COUNT(line_columns), sizeof(Domain), "no domains", domain_write};
@@ -118,6 +124,65 @@ ErrorCode command_domain_list(Call *call, Error *reterr)
     return OK;
 }
 
+static Value array_of(const char *json)
+{
+    return json ? value_trim(json, strlen(json)) : (Value){0};
+}
+
+/* "everything", "type ship" */
+static const char *what_text(Call *call, Value held)
+{
+    const char *type = value_text(value_field(held, "type"), call->arena);
+
+    return type && strcmp(type, "*") != 0 ? arena_print(call->arena, "type %s", type) : "everything";
+}
+
+static void pauses_print(Call *call, const char *json)
+{
+    const char *at = NULL;
+    Value       pause;
+
+    while (value_item_next(array_of(json), &at, &pause)) {
+        const char *reason = value_text(value_field(pause, "reason"), call->arena);
+
+        print_line("paused", arena_print(call->arena, "%s, since %s by %s%s%s", what_text(call, pause),
+                                         moment_short(call->arena, value_text(value_field(pause, "at"), call->arena)),
+                                         value_text(value_field(pause, "operator"), call->arena), reason ? ": " : "",
+                                         reason ? reason : ""));
+    }
+}
+
+/* "100/s", "30/m" */
+static void rate_print(Call *call, Value limit, Text *text)
+{
+    const char *per_s    = value_raw(value_field(limit, "rate_per_s"), call->arena);
+    int64_t     period_s = value_i64(value_field(limit, "period_s"));
+
+    if (per_s)
+        text_print(text, ", %.0f/%s", strtod(per_s, NULL) * (double)period_s, period_s == 60 ? "m" : "s");
+}
+
+static void limits_print(Call *call, const char *json)
+{
+    const char *at = NULL;
+    Value       limit;
+
+    while (value_item_next(array_of(json), &at, &limit)) {
+        int64_t running = value_i64(value_field(limit, "running")), burst = value_i64(value_field(limit, "burst"));
+        Text    text;
+
+        text_init(&text, call->arena, TEXT_MAX_LINE);
+        text_print(&text, "%s%s", what_text(call, limit),
+                   value_true(value_field(limit, "per_key")) ? ", each key" : "");
+        if (running)
+            text_print(&text, ", %" PRId64 " running", running);
+        rate_print(call, limit, &text);
+        if (burst)
+            text_print(&text, ", %" PRId64 " at once", burst);
+        print_line("limited", text_string(&text));
+    }
+}
+
 static void domain_print(Call *call, const Domain *domain)
 {
     DomainLine  line   = line_of(call->arena, domain);
@@ -132,6 +197,8 @@ static void domain_print(Call *call, const Domain *domain)
     print_line("delayed", line.delayed);
     print_line("parked", line.parked);
     print_line("in tsq", line.in_tsq);
+    pauses_print(call, domain->pauses);
+    limits_print(call, domain->limits);
     if (domain->recent)
         print_line("5 minutes",
                    arena_print(call->arena, "%s sent and %s ended per second; wait p50 %s, p95 %s; run p50 %s, p95 %s",

@@ -3,6 +3,7 @@
 
 PAWL_TEST_FULL=1 runs more commands and kills, and asks for 95 % of what a limit allows."""
 import json
+import re
 import os
 import signal
 
@@ -81,6 +82,11 @@ def a_pause_holds_back_a_domain_or_a_type_and_ends_as_it_was_made():
         done = pawl.run("domain", "pause", "shop", "--reason", "all", "--operator", "bob", "--json")
         assert done.code == 0 and [p["type"] for p in done.json] == ["*", "a", "*", "a"], done
         assert claim() == []
+        shown = pawl.run("domain", "show", "shop").stdout
+        assert re.search(r"^paused +everything, since .* by bob: all$", shown, re.M), shown
+        assert re.search(r"^paused +type a, since .* by ann: broken$", shown, re.M), shown
+        assert [(p["type"], p["operator"]) for p in pawl.http("GET", "/v1/domains/shop").json["pauses"]] == [("*", "bob"), ("a", "ann")]
+        assert re.search(r"^shop .* paused$", pawl.run("domain", "list").stdout, re.M)
         assert pawl.run("domain", "pause", "shop").code == 0  # again: nothing changes
         assert [p["reason"] for p in pawl.run("domain", "resume", "shop", "--json").json] == ["broken", "broken"]
         assert claim() == ["b"]
@@ -216,6 +222,11 @@ def limits_are_set_shown_and_removed():
         assert done.json[1] == {"type": "charge", "per_key": True, "running": None, "rate_per_s": 0.5, "period_s": 60, "burst": 3,
                                 "running_now": None}, done
         assert pawl.http("PUT", path, {"type": "charge", "rate_per_s": 0.5, "burst": 3, "per_key": True}).json["items"][1] == done.json[1]
+        assert pawl.run("send", "shop", "a").code == 0
+        shown = pawl.run("domain", "show", "shop").stdout
+        assert re.search(r"^limited +everything, 5 running, 100/s$", shown, re.M) and "type charge, each key, 30/m, 3 at once" in shown, shown
+        listed = pawl.http("GET", "/v1/domains").json["items"][0]["limits"]
+        assert [(row["type"], row["rate_per_s"], row["running"]) for row in listed] == [("*", 100, 5), ("charge", 0.5, None)], listed
         shown = pawl.run("domain", "limit", "shop").stdout
         assert "100/s" in shown and "30/m" in shown, shown
         assert len(pawl.http("DELETE", path + "?type=charge").json["items"]) == 1

@@ -59,7 +59,7 @@ def a_list_says_where_the_commands_of_each_domain_are():
         assert {**pawl.run("domain", "show", "shop", "--json").json, "oldest_s": 0} == {**row, "oldest_s": 0}
         table = pawl.run("domain", "list").stdout
         assert table.splitlines()[0].split() == ["domain", "queued", "oldest", "running", "delayed", "parked", "in", "tsq",
-                                                  "in/s", "out/s", "wait", "p95"], table
+                                                  "in/s", "out/s", "wait", "p95", "held"], table
         by_depth = pawl.http("GET", "/v1/domains?order=depth&limit=1").json
         assert [row["domain"] for row in by_depth["items"]] == ["shop"] and by_depth["next_cursor"] is None, by_depth
         first = pawl.http("GET", "/v1/domains?limit=1").json

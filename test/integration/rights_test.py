@@ -87,6 +87,7 @@ pawl.backlog_domains     reader
 pawl.domain_limit_remove admin
 pawl.domain_limit_set    admin
 pawl.domain_limits       reader
+pawl.domain_held         reader
 pawl.domain_list         reader
 pawl.domain_pause        admin
 pawl.domain_pauses       reader worker
