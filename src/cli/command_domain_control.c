@@ -4,18 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "bus/gate.h"
 #include "cli/command.h"
-#include "cli/decision.h"
 #include "cli/print.h"
+#include "cli/source.h"
 
-static GateDecision decision_of(const Call *call)
-{
-    return (
-        GateDecision){.domain = call->arguments[0], .by = call_operator(call), .reason = call_flag(call, "--reason")};
-}
-
-static ErrorCode pauses_print(Call *call, Error *reterr)
+static void pauses_print(Call *call, const DomainPause *list, int count)
 {
     static const ListColumn columns[] = {
         {"domain",   NULL, CELL_TEXT, offsetof(DomainPause, domain)  },
@@ -26,27 +19,21 @@ static ErrorCode pauses_print(Call *call, Error *reterr)
     };
     static const ListShape shape = {columns, COUNT(columns), sizeof(DomainPause), "nothing is paused",
                                     domain_pause_write};
-    DomainPause           *list;
-    int                    count;
 
-    TRY(domain_pauses(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &list, &count,
-                      reterr));
     list_print(&shape, call->arena, call->json, list, count);
-    return OK;
 }
 
 /* pause: else resume. */
 static ErrorCode pause_set(Call *call, bool pause, Error *reterr)
 {
-    const char  *type = call_flag(call, "--type"), *wake = NULL;
-    GateDecision decision = decision_of(call);
+    DomainPause *list;
+    int          count;
 
     TRY(call_open(call, APP_SCHEMA, reterr));
     domain_note(call, "", call->arguments[0]);
-    TRY((pause ? domain_pause : domain_resume)(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &decision,
-                                               type ? &type : NULL, type != NULL, &wake, reterr));
-    wake_domains(call, wake);
-    return pauses_print(call, reterr);
+    TRY(source_domain_pause(call, call->arguments[0], pause, call_flag(call, "--type"), &list, &count, reterr));
+    pauses_print(call, list, count);
+    return OK;
 }
 
 ErrorCode command_domain_pause(Call *call, Error *reterr)
@@ -69,7 +56,7 @@ static const char *number_text(Arena *arena, int64_t number, bool is_set)
     return is_set ? arena_print(arena, "%" PRId64, number) : NULL;
 }
 
-static ErrorCode limits_print(Call *call, Error *reterr)
+static void limits_print(Call *call, const DomainLimit *list, int count)
 {
     static const ListColumn columns[] = {
         {"type",     NULL, CELL_TEXT, offsetof(LimitLine, type)   },
@@ -81,15 +68,11 @@ static ErrorCode limits_print(Call *call, Error *reterr)
     };
     static const ListShape lines = {columns, COUNT(columns), sizeof(LimitLine), "no limits", NULL};
     static const ListShape rows  = {columns, COUNT(columns), sizeof(DomainLimit), "no limits", domain_limit_write};
-    DomainLimit           *list;
     LimitLine             *shown;
-    int                    count;
 
-    TRY(domain_limits(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &list, &count,
-                      reterr));
     if (call->json) {
         list_print(&rows, call->arena, true, list, count);
-        return OK;
+        return;
     }
     shown = arena_array(call->arena, LimitLine, count);
     for (int i = 0; i < count; i++)
@@ -100,7 +83,6 @@ static ErrorCode limits_print(Call *call, Error *reterr)
                                .rate    = limit_rate_print(&list[i], call->arena),
                                .burst   = number_text(call->arena, list[i].burst, list[i].burst > 0)};
     list_print(&lines, call->arena, false, shown, count);
-    return OK;
 }
 
 static ErrorCode limit_read(const Call *call, DomainLimit *ret_limit, Error *reterr)
@@ -130,24 +112,24 @@ static bool limit_is_given(const Call *call)
 
 ErrorCode command_domain_limit(Call *call, Error *reterr)
 {
-    GateDecision decision = decision_of(call);
-    bool         is_none = call_flag(call, "--none") != NULL, is_given = limit_is_given(call);
-    const char  *wake = NULL;
-    DomainLimit  limit;
+    const char *domain = call->arguments[0], *type = call_flag(call, "--type");
+    bool        is_none = call_flag(call, "--none") != NULL, is_given = limit_is_given(call);
+    DomainLimit limit, *list;
+    int         count;
 
     if (is_none && is_given)
         return fail(reterr, ERR_USAGE,
                     "--none removes limits: it takes no flag beside --type, --operator and --reason");
-    if (!is_none && (is_given || call_flag(call, "--type")))
+    if (!is_none && (is_given || type))
         TRY(limit_read(call, &limit, reterr));
     TRY(call_open(call, APP_SCHEMA, reterr));
-    domain_note(call, "", call->arguments[0]);
+    domain_note(call, "", domain);
     if (is_none)
-        TRY(domain_limit_remove(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &decision,
-                                call_flag(call, "--type"), &wake, reterr));
+        TRY(source_domain_limit_remove(call, domain, type, &list, &count, reterr));
     else if (is_given)
-        TRY(domain_limit_set(call->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &decision, &limit, &wake,
-                             reterr));
-    wake_domains(call, wake);
-    return limits_print(call, reterr);
+        TRY(source_domain_limit_set(call, domain, &limit, &list, &count, reterr));
+    else
+        TRY(source_domain_limits(call, domain, &list, &count, reterr));
+    limits_print(call, list, count);
+    return OK;
 }

@@ -12,6 +12,7 @@
 #include "bus/command.h"
 #include "bus/dead_letter.h"
 #include "bus/domain.h"
+#include "bus/gate.h"
 #include "bus/outcome_wait.h"
 #include "bus/policy.h"
 #include "cli/command.h"
@@ -49,6 +50,16 @@ must_check ErrorCode source_domain_list(Call *call, const DomainFilter *filter, 
                                         Error *reterr);
 must_check ErrorCode source_domain_show(Call *call, const char *name, Domain *ret_domain, Domain *ret_processes,
                                         Error *reterr);
+/* Pause, or resume, a domain or a type of it; then what is paused. */
+must_check ErrorCode source_domain_pause(Call *call, const char *domain, bool is_pause, const char *type, DomainPause **ret_list,
+                                         int *ret_count, Error *reterr);
+/* Set, or remove, limits; then those that are left. type NULL: all. */
+must_check ErrorCode source_domain_limits(Call *call, const char *domain, DomainLimit **ret_list, int *ret_count,
+                                          Error *reterr);
+must_check ErrorCode source_domain_limit_set(Call *call, const char *domain, const DomainLimit *limit,
+                                             DomainLimit **ret_list, int *ret_count, Error *reterr);
+must_check ErrorCode source_domain_limit_remove(Call *call, const char *domain, const char *type,
+                                                DomainLimit **ret_list, int *ret_count, Error *reterr);
 must_check ErrorCode source_policy_list(Call *call, const char *domain, RetryPolicy **ret_list, int *ret_count,
                                         Error *reterr);
 /* As retry_policy_set(). */
