@@ -421,6 +421,7 @@ ErrorCode call_open(Call *call, AppReach reach, Error *reterr)
 {
     const CliCommand *command = call->command;
 
+    assert(!call->app); /* once */
     TRY(app_open(&call->given, APP_SETTINGS, &call->app, reterr));
     call->is_remote = call->app->settings.url && command->place == PLACE_ANY;
     if (call->is_remote)

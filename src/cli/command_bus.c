@@ -214,6 +214,7 @@ static ErrorCode decide_one(Call *call, const TsqDecision *decision, Error *rete
     Decision    made;
 
     TRY(call_id(call, &id, reterr));
+    TRY(call_open(call, APP_SCHEMA, reterr));
     TRY(source_tsq_decide(call, id, domain, decision, &made, reterr));
     return decision_print(call, "command", id, &made, reterr);
 }
@@ -232,7 +233,6 @@ static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
 
     TRY(call_one_or_all(call, "command", &is_all, reterr));
     TRY(call_json(call, "--result", &decision.result, reterr));
-    TRY(call_open(call, APP_SCHEMA, reterr));
     if (!is_all)
         return decide_one(call, &decision, reterr);
     return all_decide(call, actions[action], "IN_TSQ", decision.result, decided_words[action], reterr);
