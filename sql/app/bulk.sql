@@ -19,7 +19,10 @@ declare
   v_actions constant text[] := case p_noun when 'command' then '{retry,cancel,complete,delete}'::text[]
                                            when 'process' then '{retry,cancel,compensate,complete,delete}' end;
   v_ended constant text[] := '{COMPLETED,FAILED,CANCELED,COMPENSATED}';
+  v_members constant text[] := '{domain,type,status,since,until}'::text[] || case p_noun
+    when 'command' then '{batch_id,command_id,correlation_id,order_key}'::text[] else '{step,text}' end;
   v_status text := p_filter ->> 'status';
+  v_wrong text;
   v_tsq constant text := case p_noun when 'command' then 'IN_TSQ' else 'WAITING_FOR_TSQ' end;
 begin
   if v_actions is null then
@@ -30,6 +33,12 @@ begin
   end if;
   if (jsonb_typeof(p_filter) = 'object') is not true then
     raise exception 'filter must be an object' using errcode = 'QU001';
+  end if;
+  -- A member that is misspelled or null must not match everything.
+  select f.name into v_wrong from jsonb_each(p_filter) f (name, value)
+  where f.name <> all (v_members) or jsonb_typeof(f.value) <> 'string' order by f.name limit 1;
+  if v_wrong is not null then
+    raise exception 'filter.% must be a text, and one of: %', left(v_wrong, 80), array_to_string(v_members, ', ') using errcode = 'QU001';
   end if;
   if p_action in ('retry', 'complete') and v_status <> v_tsq then
     raise exception 'status must be % for %, got %', v_tsq, p_action, v_status using errcode = 'QU001';
@@ -139,10 +148,10 @@ begin
     return;
   end if;
   if (select count(*) from (select from pawl.bulk_operation b where b.ended_at is null limit c_open_max + 1) o) > c_open_max then
-    raise exception '% bulk operations have not ended: wait for one of them', c_open_max using errcode = '53400';
+    raise exception '% bulk operations have not ended: wait for one of them', c_open_max using errcode = 'QU007';
   end if;
   perform pawl.control_add('bulk', v_id::text, p_action, p_operator, p_reason,
-    jsonb_strip_nulls(jsonb_build_object('noun', p_noun, 'filter', p_filter, 'argument', p_argument)));
+    jsonb_build_object('noun', p_noun, 'filter', p_filter)); -- without the argument: readers may not read results
   perform pg_notify('pawl_bulk', '');
 end
 $$;
@@ -402,4 +411,15 @@ begin
   delete from pawl.bulk_operation b where b.id = any (v_ids);
   return cardinality(v_ids);
 end
+$$;
+
+-- The operation whose turn it is has failed as a whole, by a time limit or a lost connection: others get their turn, and its next chunk is smaller.
+create or replace function pawl.bulk_skip ()
+  returns void
+  language sql security definer set search_path = pawl, pg_temp
+as $$
+  update pawl.bulk_operation b
+  set stepped_at = pawl.now(), chunk = greatest(b.chunk / 2, 1)
+  where b.id = any (array(
+    select o.id from pawl.bulk_operation o where o.ended_at is null order by o.stepped_at nulls first, o.id limit 1 for update skip locked))
 $$;

@@ -98,7 +98,8 @@ begin
     from unnest(p_tids, p_types, p_keys, p_priorities) with ordinality u (tid, type, key, priority, ord)
     cross join lateral (
       select l.id from pawl.line l
-      where l.domain_id = p_domain_id and l.limit_key = u.key and l.type = u.type and l.priority = u.priority limit 1) l
+      where l.domain_id = p_domain_id and l.limit_key = u.key and l.type = u.type and l.priority = u.priority
+      order by l.limit_key, l.domain_id, l.type, l.priority limit 1) l -- by the index of keys, whatever the planner knows about the table
   ), taken as (
     delete from pawl.ready r where r.ctid = any (p_tids) returning r.ctid as tid, r.*
   ), kept as (

@@ -58,6 +58,10 @@ from pawl.bulk_show($1::uuid) b
 select b.operation_id, b.is_new, b.differs
 from pawl.bulk_start($1::uuid, $2::text, $3::text, jsonb_strip_nulls($4::jsonb), $5::jsonb, $6::text, $7::text) b
 
+-- name: bulk_skip
+-- Give other operations their turn.
+select pawl.bulk_skip()
+
 -- name: bulk_step
 -- $1 operation id, null: any. wake: domains in which commands were queued by it, joined by commas. No row: none is run.
 select b.ended, b.wait_ms, nullif(left(current_setting('pawl.wake', true), 4000), '') as wake

@@ -68,7 +68,11 @@ begin
       case when v_pause.type = '*' then format('domain "%s"', p_domain) else format('type "%s"', v_pause.type) end,
       v_pause.operator, pawl.iso(v_pause.at), ': ' || v_pause.reason);
   end if;
-  return case when v_command.line is not null then 'a limit of its domain or type holds it back' end;
+  return (
+    select format('a limit of %s holds it back', case when l.type = '*' then format('domain "%s"', p_domain) else format('type "%s"', l.type) end)
+    from pawl.gate_limit l
+    where v_command.line is not null and l.domain_id = v_command.domain_id and l.type in ('*', v_command.type)
+    order by l.type <> '*' limit 1);
 end
 $$;
 
@@ -187,7 +191,8 @@ begin
 end
 $$;
 
--- Since when a command has been queued at this position. One that was never delayed or claimed is queued since it was sent. Of others the time follows from
+-- Since when a command has been queued at this position. One that was never delayed or claimed is queued since it was sent, and so is one that a pause or a
+-- limit holds back, because its position is that of its line. Of others the time follows from
 -- the first command that was sent after their position was allocated, so they may have been queued for longer; if there is none, from their last retry.
 create or replace function pawl.queued_since (p_id bigint, p_pos bigint)
   returns timestamptz
@@ -195,7 +200,8 @@ create or replace function pawl.queued_since (p_id bigint, p_pos bigint)
   set plan = keyed_cached
 as $$
 begin
-  if p_pos = p_id then
+  if p_pos = p_id
+     or exists (select from pawl.ready r where r.id = p_id and r.pos <> r.id and r.pos = p_pos and r.line is not null) then
     return (select c.created_at from pawl.command c where c.id = p_id);
   end if;
   return coalesce(

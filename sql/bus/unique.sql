@@ -167,8 +167,8 @@ begin
   with taken as (
     delete from pawl.ready r where r.ctid = unique_replace.tid and not r.extras returning r.*
   ), put as (
-    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
-    select t.domain_id, t.priority, t.pos, t.id, t.attempt, t.max_attempts, true, t.order_key from taken t
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key, line)
+    select t.domain_id, t.priority, t.pos, t.id, t.attempt, t.max_attempts, true, t.order_key, t.line from taken t
     returning ctid
   )
   select coalesce(array_agg(p.ctid), '{}') into v_moved from put p;
@@ -202,7 +202,8 @@ begin
       delete from pawl.ready r where r.ctid = p_tid returning r.*
     ), put as (
       insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
-      select t.id, v_due, t.domain_id, t.priority, t.attempt, t.max_attempts, t.extras from taken t
+      select t.id, v_due, t.domain_id, c.priority, t.attempt, t.max_attempts, t.extras -- a row of a line has the priority of lines
+      from taken t cross join lateral (select c.priority from pawl.command c where c.id = t.id limit 1) c
       returning 1
     )
     select (select count(*) from taken), (select count(*) from put) into v_deleted, v_inserted;

@@ -96,7 +96,16 @@ static ErrorCode check_owners(Request *request, const char *field, const char *p
     return denied(request, field, "owner", owners, pattern, reterr);
 }
 
-/* A queue of replies belongs to the domains that its name belongs to. */
+/* A queue of replies belongs to the domains that its name belongs to. PostgreSQL knows it in lower case, so a name in another case would be the queue
+ * of another domain. */
+static ErrorCode check_queue(Request *request, const char *field, const char *queue, Error *reterr)
+{
+    for (const char *c = queue; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            return fail(reterr, ERR_DENIED, "%s: a bound key names queues in lower case, got \"%.100s\"", field, queue);
+    return bound_check_domain(request, field, queue, reterr);
+}
+
 static ErrorCode check_target(Request *request, const char *field, const char *target, Error *reterr)
 {
     const size_t length = strlen(TARGET_COMMAND);
@@ -104,11 +113,12 @@ static ErrorCode check_target(Request *request, const char *field, const char *t
 
     if (strncmp(target, TARGET_COMMAND, length) == 0) {
         domain = target + length;
-        domain = arena_bytes(request_arena(request), domain, strcspn(domain, "/"));
-    } else if (strchr(target, ':')) {
-        return denied(request, field, "domain", api_bound_domains(request), target, reterr);
+        return bound_check_domain(request, field, arena_bytes(request_arena(request), domain, strcspn(domain, "/")),
+                                  reterr);
     }
-    return bound_check_domain(request, field, domain, reterr);
+    if (strchr(target, ':'))
+        return denied(request, field, "domain", api_bound_domains(request), target, reterr);
+    return check_queue(request, field, target, reterr);
 }
 
 static ErrorCode check_name(Checked *checked, FieldNames names, const char *field, const char *name, Error *reterr)
@@ -222,8 +232,10 @@ static ErrorCode check_path(Checked *checked, Error *reterr)
 
     if (strstr(path, "{domain}"))
         TRY(check_name(checked, NAMES_DOMAIN, "the path", request_capture(checked->request, "domain"), reterr));
-    if (strstr(path, "{queue}")) /* of replies: as a target names it */
-        TRY(check_name(checked, NAMES_DOMAIN, "the path", request_capture(checked->request, "queue"), reterr));
+    if (strstr(path, "{queue}")) { /* of replies: as a target names it */
+        checked->named++;
+        TRY(check_queue(checked->request, "queue", request_capture(checked->request, "queue"), reterr));
+    }
     if (strstr(path, "{owner}"))
         TRY(check_name(checked, NAMES_OWNER, "the path", request_capture(checked->request, "owner"), reterr));
     return OK;

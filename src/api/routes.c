@@ -30,6 +30,19 @@ static const RouteParameter     letter_captures[] = {
     {NULL, NULL},
 };
 
+static const RouteParameter schedule_captures[] = {
+    {"name", "name of the schedule"},
+    {NULL, NULL},
+};
+static const RouteParameter key_captures[] = {
+    {"name", "name of the API key"},
+    {NULL, NULL},
+};
+static const RouteParameter bulk_captures[] = {
+    {"id", "id of the operation", PARAMETER_UUID},
+    {NULL, NULL},
+};
+
 /* A key reads what it may change. Decisions about processes need the scope process, too. An operator (operate, admin) reads commands and the state of the service, not the wallets of
  * customers; read reads everything. */
 #define OPERATES        (SCOPE_OPERATE | SCOPE_ADMIN)
@@ -92,7 +105,7 @@ static const Route rows[] = {
     {HTTP_POST, "/v1/keys", api_apart, SCOPE_ADMIN, OF_SERVICE, .is_inline = true, .inner = api_key_create, .body = &key_create_table, .key_refused = true,
      .summary = "Create an API key, which may be bound to domains and owners; its token is shown once",
      .status = 201, .answer = &answer_key_created},
-    {HTTP_DELETE, "/v1/keys/{name}", api_apart, SCOPE_ADMIN, OF_SERVICE, .is_inline = true, .inner = api_key_revoke, .summary = "Revoke an API key; it works for 5 s more at most", .status = 204},
+    {HTTP_DELETE, "/v1/keys/{name}", api_apart, SCOPE_ADMIN, OF_SERVICE, .captures = key_captures, .is_inline = true, .inner = api_key_revoke, .summary = "Revoke an API key; it works for 5 s more at most", .status = 204},
     {HTTP_POST, "/v1/commands", api_command_send, SCOPE_SEND, OF_SENDING, .is_inline = true, .body = &send_table,
      .summary = "Send a command; sending twice with the same id sends one command",
      .status = 201, .answer = &answer_sent, .headers = status_header},
@@ -106,7 +119,7 @@ static const Route rows[] = {
      .summary = "Decide about all commands that match a filter, in the background; with dry_run only count them", .answer = &answer_bulk_begun},
     {HTTP_POST, "/v1/processes/bulk", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_process_bulk, .body = &bulk_process_table, .body_required = true,
      .summary = "Decide about all processes that match a filter, in the background; with dry_run only count them", .answer = &answer_bulk_begun},
-    {HTTP_GET, "/v1/bulk/{id}", api_bulk_show, READS, OF_SERVICE, .summary = "An operation over many commands or processes, and what came of it so far",
+    {HTTP_GET, "/v1/bulk/{id}", api_bulk_show, READS, OF_SERVICE, .captures = bulk_captures, .summary = "An operation over many commands or processes, and what came of it so far",
      .answer = &answer_bulk},
     {HTTP_GET, "/v1/commands/{id}", api_command_show, READS_COMMANDS, OF_COMMAND, .inline_with = "wait_s", .deadline_ms = 70000, .parameters = api_command_show_parameters,
      .summary = "One command with its attempts and audit; with wait_s, wait for its end",
@@ -180,19 +193,19 @@ static const Route rows[] = {
      .status = 201, .answer = &answer_schedule},
     {HTTP_GET, "/v1/schedules", api_schedule_list, READS, OF_SERVICE, .parameters = api_schedule_parameters,
      .summary = "Schedules, newest first", .answer = &answer_schedules},
-    {HTTP_GET, "/v1/schedules/{name}", api_schedule_show, READS, OF_SERVICE, .summary = "One schedule with its payload",
+    {HTTP_GET, "/v1/schedules/{name}", api_schedule_show, READS, OF_SERVICE, .captures = schedule_captures, .summary = "One schedule with its payload",
      .answer = &answer_schedule},
-    {HTTP_PUT, "/v1/schedules/{name}", api_apart, SCOPE_ADMIN, OF_SERVICE, .is_inline = true, .inner = api_schedule_replace, .body = &schedule_replace_table, .body_required = true,
+    {HTTP_PUT, "/v1/schedules/{name}", api_apart, SCOPE_ADMIN, OF_SERVICE, .captures = schedule_captures, .is_inline = true, .inner = api_schedule_replace, .body = &schedule_replace_table, .body_required = true,
      .summary = "Replace a schedule, or create it; one that is paused stays so", .answer = &answer_schedule},
-    {HTTP_DELETE, "/v1/schedules/{name}", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_schedule_delete,
+    {HTTP_DELETE, "/v1/schedules/{name}", api_apart, OPERATES, OF_SERVICE, .captures = schedule_captures, .is_inline = true, .inner = api_schedule_delete,
      .summary = "Delete a schedule; what it has sent stays", .status = 204},
-    {HTTP_GET, "/v1/schedules/{name}/next", api_schedule_next, READS, OF_SERVICE, .parameters = api_schedule_next_parameters,
+    {HTTP_GET, "/v1/schedules/{name}/next", api_schedule_next, READS, OF_SERVICE, .captures = schedule_captures, .parameters = api_schedule_next_parameters,
      .summary = "The next times of a schedule, also of one that is paused", .answer = &answer_schedule_times},
-    {HTTP_POST, "/v1/schedules/{name}/run", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_schedule_run, .is_kept = true, .body = &schedule_run_table,
+    {HTTP_POST, "/v1/schedules/{name}/run", api_apart, OPERATES, OF_SERVICE, .captures = schedule_captures, .is_inline = true, .inner = api_schedule_run, .is_kept = true, .body = &schedule_run_table,
      .summary = "Send the command of a schedule now; its times stay as they are", .answer = &answer_schedule_run},
-    {HTTP_POST, "/v1/schedules/{name}/pause", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_schedule_pause, .is_kept = true, .body = &schedule_decision_table,
+    {HTTP_POST, "/v1/schedules/{name}/pause", api_apart, OPERATES, OF_SERVICE, .captures = schedule_captures, .is_inline = true, .inner = api_schedule_pause, .is_kept = true, .body = &schedule_decision_table,
      .summary = "Pause a schedule: it does not fire", .answer = &answer_schedule},
-    {HTTP_POST, "/v1/schedules/{name}/resume", api_apart, OPERATES, OF_SERVICE, .is_inline = true, .inner = api_schedule_resume, .is_kept = true, .body = &schedule_decision_table,
+    {HTTP_POST, "/v1/schedules/{name}/resume", api_apart, OPERATES, OF_SERVICE, .captures = schedule_captures, .is_inline = true, .inner = api_schedule_resume, .is_kept = true, .body = &schedule_decision_table,
      .summary = "Resume a schedule; times that passed while it was paused are not made up for", .answer = &answer_schedule},
     {HTTP_PUT, "/v1/process-definitions", api_apart, SCOPE_ADMIN, OF_SERVICE, .is_inline = true, .inner = api_process_define, .body_any = true, .body_required = true,
      .summary = "Store a definition as the next version of its type; storing the newest one again changes nothing",

@@ -49,8 +49,9 @@
 #define SCHEMA_MS         30000
 #define MAINTAIN_MS       60000
 #define EXPIRE_MS         500
-#define BULK_MS           20000 /* a new operation notifies */
+#define BULK_MS           60000 /* a new operation notifies */
 #define BULK_STEP_MS      300
+#define BULK_SKIP_MS      2000
 #define BULK_TASK         "bulk"
 #define SEAL_MS           1000
 #define SEAL_IDLE_MS      20000
@@ -296,16 +297,24 @@ static ErrorCode task_maintain(void *context, TaskRun *run, Error *reterr)
 /* Chunks of operations over many commands, for as long as a step has time. */
 static ErrorCode task_bulk(void *context, TaskRun *run, Error *reterr)
 {
-    Daemon  *daemon = context;
-    Deadline until  = deadline_sooner(run->deadline, deadline_in_ms(BULK_STEP_MS));
-    BulkStep step;
-    bool     ran;
+    Daemon   *daemon = context;
+    Deadline  until  = deadline_sooner(run->deadline, deadline_in_ms(BULK_STEP_MS));
+    BulkStep  step;
+    Error     skipped;
+    ErrorCode code;
+    bool      ran;
 
     do {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
 
         step = (BulkStep){0};
-        TRY(bulk_step(daemon->app->pool, run->deadline, arena, /* operation_id= */ NULL, &ran, &step, reterr));
+        code = bulk_step(daemon->app->pool, run->deadline, arena, /* operation_id= */ NULL, &ran, &step, reterr);
+        if (code != OK) {
+            run->next_ms = BULK_STEP_MS;
+            if (bulk_skip(daemon->app->pool, deadline_in_ms(BULK_SKIP_MS), &skipped) != OK)
+                log_write(LOG_WARN, "monitor", "cannot skip a bulk operation", LOG_STR("error", skipped.text));
+            return code;
+        }
         if (ran)
             waker_notify_names(daemon->api.waker, step.wake);
     } while (ran && !step.wait_ms && !deadline_passed(until));

@@ -74,6 +74,20 @@ ErrorCode bulk_step(Pool *pool, Deadline deadline, Arena *arena, const char *ope
     return OK;
 }
 
+static ErrorCode skip_body(Tx *tx, void *context, Error *reterr)
+{
+    (void)context;
+    return db_run(tx, sql_bus_bulk_skip, DB_NONE, NULL, reterr);
+}
+
+ErrorCode bulk_skip(Pool *pool, Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = "bulk_skip", .deadline = deadline, .arena = arena};
+
+    return tx_run(pool, &options, skip_body, NULL, reterr);
+}
+
 ErrorCode bulk_show(Pool *pool, Deadline deadline, Arena *arena, const char *operation_id, Bulk *ret_bulk,
                     Error *reterr)
 {

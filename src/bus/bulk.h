@@ -53,6 +53,9 @@ DB_ROW(BulkStep, BULK_STEP_COLUMNS);
 must_check ErrorCode bulk_step(Pool *pool, Deadline deadline, Arena *arena, const char *operation_id, bool *ret_ran,
                                BulkStep *ret_step, Error *reterr);
 
+/* After a step of any operation that has failed as a whole: others get their turn, and its next chunk is smaller. */
+must_check ErrorCode bulk_skip(Pool *pool, Deadline deadline, Error *reterr);
+
 /* refusals: a JSON array of {id, domain, why}, at most ten. error: why it failed; NULL: it did not. */
 #define BULK_COLUMNS(X, T)                                   \
     X(T, UUID, operation_id)                                 \

@@ -43,6 +43,7 @@ static const SqlState states[] = {
     {"QU001", ERR_INVALID},
     {"QU002", ERR_KEY_REUSED},
     {"QU004", ERR_NOT_FOUND},
+    {"QU007", ERR_RATE}, /* as many operations are under way as may be */
     {"QU065", ERR_CONFLICT}, /* raised by a handler in SQL: a business refusal */
     {"QU070", ERR_CONFLICT}, /* likewise: no further attempt would help */
     {"QU005", ERR_CONFLICT, .type = "ambiguous-id",

@@ -427,7 +427,7 @@ ErrorCode call_open(Call *call, AppReach reach, Error *reterr)
     if (call->is_remote)
         return OK;
     if (call->app->settings.url && command->place == PLACE_DATABASE)
-        return fail(reterr, ERR_USAGE, "pawl %s%s%s does not speak HTTP: unset PAWL_URL to use the database",
+        return fail(reterr, ERR_USAGE, "pawl %s%s%s does not speak HTTP: it needs the database, so set PAWL_DATABASE_URL and unset PAWL_URL",
                     command->group, command->verb ? " " : "", command->verb ? command->verb : "");
     TRY(app_reach(call->app, reach, reterr));
     call->pool = call->app->pool;

@@ -100,7 +100,8 @@ static ErrorCode request_send(Client *client, const Call *call, const RemoteRequ
                                         .deadline        = deadline_in_ms(APP_COMMAND_MS + request->wait_ms)},
                        arena, ret_response, reterr);
     if (code == ERR_UNAVAILABLE)
-        error_prefix(reterr, "cannot reach the daemon");
+        error_prefix(reterr, "cannot reach the daemon at %s",
+                     strchr(call->app->settings.url, '@') ? "PAWL_URL" : call->app->settings.url); /* no password */
     return code;
 }
 

@@ -26,7 +26,7 @@ ErrorCode source_must_be_database(const Call *call, const char *what, Error *ret
 {
     if (!call->is_remote)
         return OK;
-    return fail(reterr, ERR_USAGE, "%s does not work over HTTP: unset PAWL_URL to use the database", what);
+    return fail(reterr, ERR_USAGE, "%s does not work over HTTP: it needs the database, so set PAWL_DATABASE_URL and unset PAWL_URL", what);
 }
 
 /* ---- commands ---- */

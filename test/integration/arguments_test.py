@@ -37,6 +37,8 @@ VALUES = {
     "oid": ["'pg_catalog.now()'::regprocedure::oid", "null", "0", "4294967295"],
     "regclass": ["'pawl.command'::regclass", "null"],
     "character": ["'x'", "null", "''"],
+    "pawl.command_filter": ["null", "row(null, null, null, null, null, null)", "row('t', 'c', 'k', now(), now(), '{1}')",
+                            "row('', '', '', '-infinity', 'infinity', '{null}')"],
 }
 
 

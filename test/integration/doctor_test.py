@@ -9,7 +9,7 @@ from pawl_test import Database, Pawl, Proxy, main, psql, test, wait_until
 from servers import IS_ROOT, Cluster, Session, disk_fill, small_disk
 
 CHECKS = ["settings", "environment", "charts", "connection", "server", "schema", "roles", "handlers' login", "row types", "pool", "clock", "long transactions", "replication slots",
-          "wraparound", "disk", "stuck rows", "queues", "troubleshooting", "handlers", "dead letters", "retention", "rate limits", "ledger clock"]
+          "wraparound", "disk", "stuck rows", "queues", "troubleshooting", "handlers", "dead letters", "retention", "schedules", "rate limits", "ledger clock"]
 
 
 def examine(pawl, *flags):
@@ -288,7 +288,7 @@ def dead_letters_that_failed_are_found():
 def what_alerts_are_about_is_found():
     with Database() as db, Pawl(db) as pawl:
         quiet = not_durable(pawl)[1]
-        names = ["queues", "troubleshooting", "handlers", "dead letters", "retention", "rate limits"]
+        names = ["queues", "troubleshooting", "handlers", "dead letters", "retention", "schedules", "rate limits"]
         assert states(quiet, *names) == ["ok"] * 6 and quiet["queues"]["found"] == "no command is queued", quiet
         waiting, young, failed = (pawl.run("send", domain, "job").stdout.strip() for domain in ("mail", "shop", "bank"))
         db.rows(f"update pawl.command set created_at = created_at - interval '356 s' where command_id = '{waiting}'")

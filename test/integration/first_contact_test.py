@@ -74,7 +74,7 @@ def routes_are_guarded(pawl, token):
     metrics = pawl.http("GET", "/metrics", token=token)
     assert metrics.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     for line in metrics.body.decode().splitlines():
-        assert re.fullmatch(r'# (HELP|TYPE) .*|[a-z_]+(\{[a-z]+="[^"]*"\})? -?[0-9.e+-]+', line), line
+        assert re.fullmatch(r'# (HELP|TYPE) .*|[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? -?[0-9.e+-]+', line), line
     items = pawl.http("GET", "/v1/alerts", token=token).json["items"]
     assert {item["alert"] for item in items} == {
         "pool-nearly-full", "requests-failing", "handlers-failing", "dead-letters", "dead-letters-failed", "troubleshooting", "commands-waiting",

@@ -31,7 +31,7 @@ def health_says_ready_and_why_not():
         assert json.loads(pawl.run("health", url, "--json").stderr)["type"] == "/problems/database-unavailable"
         pawl.stop()
         code, out, err = asked(pawl, url)
-        assert (code, out) == (69, "") and err.startswith("pawl: cannot reach the daemon: "), err
+        assert (code, out) == (69, "") and err.startswith(f"pawl: cannot reach the daemon at {url}: "), err
 
 
 class Stranger(http.server.BaseHTTPRequestHandler):

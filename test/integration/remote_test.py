@@ -218,7 +218,7 @@ def a_daemon_that_is_away_or_refuses_is_an_error_in_words():
         done = side.pawl.run("command", "list", "--url", side.url, "--token", Pawl.TOKEN)
         assert done.code == 0, done
         done = side.pawl.run("command", "list", "--url", "http://127.0.0.1:1")
-        assert done.code == 69 and done.stderr.startswith("pawl: cannot reach the daemon: "), done
+        assert done.code == 69 and done.stderr.startswith("pawl: cannot reach the daemon at http://127.0.0.1:1: "), done
         done = side.pawl.run("command", "list", "--url", "ftp://host")
         assert done.code == 2, done
         side.pawl.stop()
@@ -229,7 +229,7 @@ def a_daemon_that_is_away_or_refuses_is_an_error_in_words():
 def what_does_not_speak_http_is_refused_and_uses_no_other_database():
     with Side(True) as side:
         done = side.run("rating", "verify")
-        assert done.code == 2 and "pawl rating verify does not speak HTTP: unset PAWL_URL to use the database" in done.stderr, done
+        assert done.code == 2 and "pawl rating verify does not speak HTTP: it needs the database, so set PAWL_DATABASE_URL and unset PAWL_URL" in done.stderr, done
         done = side.run("send", "shop", "ship", "--lines", stdin="1\n")
         assert done.code == 2 and "--lines does not work over HTTP" in done.stderr, done
         assert not os.path.exists(os.path.join(side.pawl.home, "nowhere"))

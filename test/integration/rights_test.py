@@ -97,6 +97,7 @@ pawl.command_show        app
 pawl.tsq_decide          admin
 pawl.bulk_start          admin
 pawl.bulk_step           monitor
+pawl.bulk_skip           monitor
 pawl.bulk_count          reader
 pawl.bulk_show           reader
 pawl.command_decide      admin
