@@ -532,6 +532,7 @@ create or replace function pawl.command_page_bound (
 as $$
 #variable_conflict use_column
 begin
+  perform pawl.page_check(p_limit, p_rows);
   if p_bound is null then
     return query select p.* from pawl.command_page(p_domain, p_status, p_type, p_before, p_limit, p_rows, p_since, p_until, p_batch_id, p_command_id, p_correlation_id, p_order_key) p;
     return;

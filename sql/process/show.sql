@@ -517,6 +517,7 @@ create or replace function pawl.process_list_bound (
 as $$
 #variable_conflict use_column
 begin
+  perform pawl.page_check(p_limit, 0);
   if p_bound is null then
     return query select p.* from pawl.process_list(p_domain, p_type, p_status, p_step, p_text, p_older, p_before, p_limit) p;
     return;

@@ -36,7 +36,7 @@
 #define PROCESSES_TASK    "processes"
 #define RELEASE_MS        1000
 #define REVIVE_MS         5000
-#define BACKLOG_MS        10000
+#define BACKLOG_MS        15000
 #define LETTERS_IDLE_MS   20000
 #define LETTERS_MS        1000 /* between two readings of the number of letters, which cost no statement */
 #define LETTERS_ROWS      100  /* in one batch */

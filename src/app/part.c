@@ -275,7 +275,7 @@ static void processes_free(Daemon *daemon)
 static ErrorCode periodic_start(Daemon *daemon, Error *reterr)
 {
     (void)reterr;
-    daemon->tasks = monitor_start(daemon);
+    (void)monitor_start(daemon); /* it sets daemon->tasks, before a notification can arrive */
     return OK;
 }
 

@@ -10,7 +10,7 @@ import re
 from pawl_test import Database, main, test
 
 # The SQLSTATEs that are pawl's own, and 42501 in its own words: the caller may not do this with these arguments.
-OWN = re.compile(r"^(QU|QW|QP|PW|RT|TG)... |^42501 (?!permission denied)")
+OWN = re.compile(r"^(QU|QW|QP|QS|PW|RT|TG)... |^42501 (?!permission denied)")
 # These cast: one form of pawl.send its texts, pawl.micros its time. PostgreSQL names what cannot be cast.
 CASTS, CAST = {"pawl.send", "pawl.micros"}, re.compile(r"^(22P02|22007|22003|22008|0A000) ")
 # It calls a function of an application, which may be missing and may raise what it likes.

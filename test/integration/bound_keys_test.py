@@ -353,4 +353,19 @@ def each_line_of_the_log_names_the_key():
         stop_clean(pawl.server)
 
 
+@test
+def a_queue_in_another_case_is_no_queue_of_a_bound_key():
+    """PostgreSQL knows queues in lower case: PAY would be the queue of the domain pay."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api,monitor")
+        other = pawl.run("key", "create", "other", "--scopes", "send", "--domains", "PAY", "--json").json["token"]
+        owner = pawl.run("key", "create", "owner", "--scopes", "send", "--domains", "pay", "--json").json["token"]
+        problem(pawl.http("POST", "/v1/commands", {"domain": "PAY", "type": "t", "reply_to": "PAY"}, token=other), 403, part="lower case")
+        assert pawl.http("POST", "/v1/commands", {"domain": "pay", "type": "t", "reply_to": "pay"}, token=owner).status == 201
+        for queue in ("PAY", "pay"):
+            problem(pawl.http("POST", f"/v1/reply-queues/{queue}/read", {}, token=other), 403)
+        assert pawl.http("POST", "/v1/reply-queues/pay/read", {}, token=owner).status == 200
+        stop_clean(pawl.server)
+
+
 main()

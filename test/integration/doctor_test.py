@@ -63,7 +63,7 @@ def nothing_is_created_or_started():
         assert code == 69 and "does not run" in findings["connection"]["found"], findings
         assert states(findings, "settings", "environment") == ["ok", "ok"] and findings["connection"]["advice"] == "run pawl db start", findings
         shown = pawl.run("doctor").stdout
-        assert "18 checks skipped\n" in shown and "not checked" not in shown, shown
+        assert "19 checks skipped\n" in shown and "not checked" not in shown, shown
         assert pawl.run("db", "status", "--json").json["running"] is False, "it started a server"
 
 
@@ -288,7 +288,7 @@ def dead_letters_that_failed_are_found():
 def what_alerts_are_about_is_found():
     with Database() as db, Pawl(db) as pawl:
         quiet = not_durable(pawl)[1]
-        names = ["queues", "troubleshooting", "handlers", "dead letters", "retention", "schedules", "rate limits"]
+        names = ["queues", "troubleshooting", "handlers", "dead letters", "retention", "rate limits"]
         assert states(quiet, *names) == ["ok"] * 6 and quiet["queues"]["found"] == "no command is queued", quiet
         waiting, young, failed = (pawl.run("send", domain, "job").stdout.strip() for domain in ("mail", "shop", "bank"))
         db.rows(f"update pawl.command set created_at = created_at - interval '356 s' where command_id = '{waiting}'")

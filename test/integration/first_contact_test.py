@@ -42,7 +42,10 @@ ROUTES = [
     ("post", "/v1/holds/{txn_id}/void"), ("get", "/v1/ledger/verify"), ("get", "/problems/{type}"),
     ("get", "/v1/batches"), ("get", "/v1/domains"), ("get", "/v1/domains/{domain}"),
     ("get", "/v1/reply-queues"), ("post", "/v1/reply-queues/{queue}/read"), ("post", "/v1/reply-queues/{queue}/ack"),
-    ("get", "/v1/wallets"), ("get", "/v1/transactions"), ("get", "/v1/holds"),
+    ("get", "/v1/wallets"), ("get", "/v1/transactions"), ("get", "/v1/holds"), ("get", "/v1/dead-letters/{id}"),
+    ("post", "/v1/domains/{domain}/pause"), ("post", "/v1/domains/{domain}/resume"), ("get", "/v1/domains/{domain}/limits"),
+    ("put", "/v1/domains/{domain}/limits"), ("delete", "/v1/domains/{domain}/limits"), ("get", "/v1/stats"),
+    ("post", "/v1/commands/bulk"), ("post", "/v1/processes/bulk"), ("get", "/v1/bulk/{id}"),
     ("get", "/v1/keys"), ("post", "/v1/keys"), ("delete", "/v1/keys/{name}"),
 ]
 # Making a data directory takes seconds: the tests about an old home share one.
